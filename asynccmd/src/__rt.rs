@@ -1,0 +1,63 @@
+//! What generated code names. Not part of the contract: nobody else imports it, and it changes without
+//! notice. The macro crate is pinned to the same version for that reason.
+
+pub use futures_util::future::BoxFuture;
+pub use inventory;
+pub use serde;
+pub use std::time::Duration;
+
+pub use crate::client::{Submit, Target};
+pub use crate::command::{
+    Backoff, Command, CommandSpec, Context, Done, Failure, Handler, HandlerError, HandlerOutput,
+    HandlerReturn, Location, Mode, PrepareError, StateNeed, Unique, Verdict,
+};
+pub use crate::registry::Registration;
+
+/// What the glue of an async handler returns.
+pub type Prepared<'a> = Result<BoxFuture<'a, Done>, PrepareError>;
+
+/// Decodes a payload.
+pub fn decode<T: serde::de::DeserializeOwned>(payload: &str) -> Result<T, PrepareError> {
+    Ok(serde_json::from_str(payload)?)
+}
+
+/// Takes state out of the context.
+pub fn state<T: Clone + Send + Sync + 'static>(ctx: &Context) -> Result<T, PrepareError> {
+    ctx.needed_state()
+}
+
+/// An async handler's future, with its return turned into an end.
+pub fn run<'a, F>(future: F) -> BoxFuture<'a, Done>
+where
+    F: Future<Output: HandlerReturn> + Send + 'a,
+{
+    Box::pin(async move { future.await.into_end(None) })
+}
+
+/// As [`run`], with a verdict of the user's on the error.
+pub fn run_classified<'a, F, R>(
+    future: F,
+    classify: fn(&R::Error) -> Verdict,
+) -> BoxFuture<'a, Done>
+where
+    R: HandlerReturn,
+    R::Error: 'a,
+    F: Future<Output = R> + Send + 'a,
+{
+    Box::pin(async move { future.await.into_end(Some(classify)) })
+}
+
+/// A plain handler's return as an end.
+pub fn done<R: HandlerReturn>(returned: R) -> Done {
+    returned.into_end(None)
+}
+
+/// As [`done`], with a verdict of the user's on the error.
+pub fn done_classified<R: HandlerReturn>(returned: R, classify: fn(&R::Error) -> Verdict) -> Done {
+    returned.into_end(Some(classify))
+}
+
+/// Starts a submit.
+pub fn submit<'a, C: Command>(to: impl Into<Target<'a>>, payload: C::Payload) -> Submit<'a, C> {
+    Submit::new(to, payload)
+}

@@ -1,0 +1,29 @@
+//! skeleton
+#![allow(missing_docs, dead_code, unused_imports, unused_variables, unreachable_pub)]
+extern crate self as asynccmd;
+
+#[cfg(not(feature = "sqlite"))]
+compile_error!("asynccmd needs a database: enable the feature `sqlite`");
+
+#[doc(hidden)]
+pub mod __rt;
+mod client;
+mod command;
+mod error;
+mod ids;
+mod registry;
+mod store;
+mod time;
+
+pub use asynccmd_macros::command;
+pub use client::{Client, Submit, Target};
+pub use command::{
+    Backoff, Command, CommandError, CommandSpec, Context, Done, Failure, FailureKind, Handler,
+    HandlerError, HandlerOutput, HandlerReturn, Location, Mode, Outcome, PrepareError, State,
+    StateNeed, StoredOutput, Unique, Verdict,
+};
+pub use error::{AdminError, FinishError, SchemaError, StoreError, SubmitError};
+pub use ids::{CommandId, InstanceId, Uid};
+pub use registry::{Problem, Registration, Registry, RegistryBuilder, RegistryError};
+pub use store::model::{CommandRow, FailureRow, Filter, Status, TypeCount, Which};
+pub use store::{Backend, Database, migrate};

@@ -1,0 +1,235 @@
+//! What the floors above ask of a database: one trait, an implementation a back end.
+//!
+//! Floor 3: imports floors 0 and 1. A method is one atomic transition of the state machine, named
+//! after it, and says what happened. Every write about an attempt carries the fence
+//! (`status = 'RUNNING' and claim_token = ?`).
+//!
+//! ```text
+//! PENDING ──claim──► RUNNING ──finish──► SUCCESS | PENDING | DEAD | KILLED
+//!    ▲                  ├──recover──► PENDING | DEAD | KILLED     (the holder is dead)
+//!    │                  ├──requeue──► PENDING                     (operator)
+//!    │                  └──kill, forced──► KILLED                 (operator)
+//!    └──retry── DEAD    PENDING, DEAD ──kill──► KILLED            (operator)
+//!                       PENDING ──cancel──► KILLED                (in a caller's transaction)
+//! ```
+
+mod conn;
+#[cfg(feature = "sqlite")]
+mod line;
+pub(crate) mod model;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use conn::Backend;
+pub(crate) use conn::Conn;
+
+use crate::command::Draft;
+use crate::error::StoreError;
+use crate::ids::{CommandId, InstanceId, Token};
+use model::{
+    Claim, CommandRow, Death, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed, Operated,
+    Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want,
+};
+
+type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// A database as the runtime, the operator and a client outside of any transaction use it.
+///
+/// Statements of the runtime (lease, claim, finish, recovery) run on connections of the store's own,
+/// never on the callers' pool: handlers may hold all of that. The heartbeat has one to itself.
+#[async_trait]
+pub(crate) trait Store: Send + Sync + 'static {
+    // ---- schema -------------------------------------------------------------------------------
+
+    /// Brings the tables to the newest version. Idempotent; safe from many processes at once.
+    async fn migrate(&self) -> Result<()>;
+
+    /// Whether the tables are this binary's, and whether a runtime can work on this database at all
+    /// (`:memory:` cannot).
+    async fn check(&self) -> Result<()>;
+
+    // ---- lease --------------------------------------------------------------------------------
+
+    /// Inserts the instance's row and returns the other instances as they stand at that moment.
+    async fn register(
+        &self,
+        instance: InstanceId,
+        name: &str,
+        stall: Duration,
+    ) -> Result<Vec<Peer>>;
+
+    /// `heartbeat_at = now` where the row exists. `None`: it does not, the lease is lost.
+    /// Otherwise the other instances as they stand in the same transaction.
+    /// Gives up, and replaces the connection, after `deadline`.
+    async fn heartbeat(
+        &self,
+        instance: InstanceId,
+        deadline: Duration,
+    ) -> Result<Option<Vec<Peer>>>;
+
+    /// Death as one committed write: deletes the row of `peer` if its heartbeat is still the one that
+    /// `peer` says and older than `stall`. Says whether it did.
+    async fn bury(&self, peer: Peer, stall: Duration) -> Result<bool>;
+
+    /// Marks the instance as closing, and its receipts: what it leaves behind was not a crash.
+    async fn closing(&self, instance: InstanceId) -> Result<()>;
+
+    /// Deletes the instance's row at the end of an orderly shutdown. What it still holds is recovered
+    /// by others.
+    async fn deregister(&self, instance: InstanceId) -> Result<()>;
+
+    // ---- rows ---------------------------------------------------------------------------------
+
+    /// PENDING → RUNNING for due rows that never saw their holder die, per want up to its room, in the
+    /// order of level, due time and id; with one receipt. Not without the instance's row.
+    async fn claim(&self, instance: InstanceId, token: Token, wants: &[Want]) -> Result<Claim>;
+
+    /// PENDING → RUNNING for these ids, where they are due, of these types and never saw their holder
+    /// die; with one receipt. Losing them to another instance is no error.
+    async fn claim_ids(
+        &self,
+        instance: InstanceId,
+        token: Token,
+        types: &[&'static str],
+        ids: &[CommandId],
+    ) -> Result<Claim>;
+
+    /// PENDING → RUNNING for the first due row of these types that saw its holder die, with a receipt.
+    /// Before that, of such rows of all `known` types, due or not, PENDING → DEAD with kind `crashed`
+    /// where more holders died than the first and `max_retry`: those are in [`Claim::Rows`]' `dead`.
+    async fn claim_suspect(
+        &self,
+        instance: InstanceId,
+        token: Token,
+        known: &[&'static str],
+        types: &[&'static str],
+    ) -> Result<Claim>;
+
+    /// RUNNING → what each ending says, fenced; KILLED where a kill was asked for. The answer has one
+    /// entry for each ending, in its order. `outstanding`: per token of these endings, the rows not yet
+    /// acknowledged as ended, these included; the receipt goes if all of them ended here.
+    /// A batch that fails as a whole is done row by row.
+    async fn finish(
+        &self,
+        endings: &[Ending],
+        outstanding: &[(Token, usize)],
+    ) -> Result<Vec<Ended>>;
+
+    /// Deletes these receipts where no row of theirs is RUNNING under their token.
+    async fn drop_receipts(&self, tokens: &[Token]) -> Result<()>;
+
+    /// RUNNING → PENDING, DEAD or KILLED for rows whose receipt names an instance without a row; then
+    /// the receipts go. At most `limit` receipts; says whether there are more.
+    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered>;
+
+    /// The receipts of an instance.
+    async fn receipts(&self, instance: InstanceId) -> Result<Vec<Receipt>>;
+
+    /// Of these pairs, those that are still RUNNING under their token, with the kill asked for, if any.
+    async fn held(&self, pairs: &[(CommandId, Token)]) -> Result<Vec<Held>>;
+
+    /// Stores the latest progress (JSON) of attempts, fenced.
+    async fn progress(&self, reports: &[(CommandId, Token, String)]) -> Result<()>;
+
+    /// Deletes finished rows past their retention among the `limit` rows after `after` in the order of
+    /// the primary key, with their failures.
+    async fn sweep(&self, after: CommandId, limit: usize, rules: &RetentionRules) -> Result<Sweep>;
+
+    // ---- outside of a caller's transaction ------------------------------------------------------
+
+    /// Inserts drafts in a transaction of the store's own, on the callers' pool.
+    async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>>;
+
+    /// PENDING → KILLED, in a transaction of the store's own; see [`Conn::cancel`].
+    async fn cancel(&self, command_type: &str, which: &model::Which) -> Result<u64>;
+
+    /// PENDING → PENDING with another due time, in a transaction of the store's own.
+    async fn reschedule(
+        &self,
+        command_type: &str,
+        which: &model::Which,
+        due: crate::command::Due,
+    ) -> Result<u64>;
+
+    // ---- operator -------------------------------------------------------------------------------
+
+    /// Rows by filter, newest first.
+    async fn list(&self, filter: &Filter) -> Result<Vec<CommandRow>>;
+
+    /// One row with its failures, oldest first.
+    async fn get(&self, id: CommandId) -> Result<Option<(CommandRow, Vec<FailureRow>)>>;
+
+    /// DEAD → PENDING, due at once, counts to 0.
+    async fn retry(&self, id: CommandId) -> Result<Operated>;
+
+    /// RUNNING → PENDING, due at once, nothing counted: the holder is fenced.
+    async fn requeue(&self, id: CommandId) -> Result<Operated>;
+
+    /// PENDING, DEAD → KILLED. RUNNING → KILLED with `force`, else the kill is noted in the row.
+    async fn kill(&self, id: CommandId, reason: &str, force: bool) -> Result<Killed>;
+
+    /// Commands in DEAD, cheaply; of the newest, at most `limit`.
+    async fn dead(&self, limit: usize) -> Result<(u64, Vec<Death>)>;
+
+    /// Counts by stored type and status. Reads the whole table.
+    async fn census(&self) -> Result<Vec<TypeCount>>;
+
+    /// The stored types of PENDING rows.
+    async fn pending_types(&self) -> Result<Vec<String>>;
+
+    /// PENDING rows of these types that are due now, and RUNNING rows of these types.
+    async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)>;
+
+    /// Moves the due time of every PENDING row, for tests of users.
+    #[cfg(feature = "testing")]
+    async fn advance(&self, by: Duration) -> Result<u64>;
+}
+
+/// The business database, of whatever kind: what a [`Client`](crate::Client) and a
+/// [`Runtime`](crate::Runtime) are built from. Made from a pool by `into()`.
+#[derive(Clone)]
+pub struct Database {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) pool: conn::AnyPool,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pool.fmt(f)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<sqlx::SqlitePool> for Database {
+    fn from(pool: sqlx::SqlitePool) -> Self {
+        Self {
+            store: Arc::new(sqlite::SqliteStore::new(pool.clone())),
+            pool: conn::AnyPool::Sqlite(pool),
+        }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<&sqlx::SqlitePool> for Database {
+    fn from(pool: &sqlx::SqlitePool) -> Self {
+        pool.clone().into()
+    }
+}
+
+/// Creates or updates the tables of asynccmd in this database.
+///
+/// Versioned, idempotent, and safe when many instances call it at once; run it before
+/// [`Runtime::builder`](crate::Runtime::builder)'s `start`, on every deploy.
+///
+/// # Errors
+/// [`SchemaError::Newer`](crate::SchemaError::Newer) if a newer asynccmd has migrated this database
+/// (nothing is changed), or what the database says.
+pub async fn migrate(database: impl Into<Database>) -> Result<()> {
+    database.into().store.migrate().await
+}

@@ -1,0 +1,385 @@
+//! Rows and what is asked and answered about them.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::command::{Draft, FailureKind, StoredOutput};
+use crate::ids::{CommandId, InstanceId, Token, Uid};
+
+/// The state of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[non_exhaustive]
+pub enum Status {
+    /// Waits until it is due and claimed.
+    Pending,
+    /// Held by an instance: ready there, or running.
+    Running,
+    /// Ended well.
+    Success,
+    /// A dead letter: failed for good. Stays until an operator retries or kills it.
+    Dead,
+    /// Ended without success by its handler, its submitter or an operator.
+    Killed,
+    /// A word in the row that asynccmd never writes. Nothing touches such a row.
+    Unknown,
+}
+
+impl Status {
+    /// The stored word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Running => "RUNNING",
+            Self::Success => "SUCCESS",
+            Self::Dead => "DEAD",
+            Self::Killed => "KILLED",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+
+    pub(crate) fn from_stored(word: &str) -> Self {
+        [Self::Pending, Self::Running, Self::Success, Self::Dead, Self::Killed]
+            .into_iter()
+            .find(|status| status.as_str() == word)
+            .unwrap_or(Self::Unknown)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The lengths of the columns, in characters.
+pub(crate) mod limits {
+    /// `biz_key`, `unique_key` and the shard key.
+    pub(crate) const KEY: usize = 128;
+    /// `owner`.
+    pub(crate) const OWNER: usize = 64;
+    /// `last_error`: cut, never refused.
+    pub(crate) const LAST_ERROR: usize = 480;
+    /// `kill_reason`.
+    pub(crate) const REASON: usize = 200;
+    /// `metadata`, as JSON.
+    pub(crate) const METADATA: usize = 16 * 1024;
+}
+
+/// A row just inserted, or the one that stood in its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inserted {
+    pub id: CommandId,
+    pub uid: Uid,
+    pub created: bool,
+    pub status: Status,
+}
+
+/// Which commands of a type `cancel` and `reschedule` mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Which {
+    /// The one with this number.
+    Id(CommandId),
+    /// All with this business key.
+    BizKey(String),
+}
+
+impl From<CommandId> for Which {
+    fn from(id: CommandId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl From<&str> for Which {
+    fn from(key: &str) -> Self {
+        Self::BizKey(key.to_owned())
+    }
+}
+
+impl From<String> for Which {
+    fn from(key: String) -> Self {
+        Self::BizKey(key)
+    }
+}
+
+/// How many rows of one command a claim has room for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Want {
+    /// The command's type and its aliases.
+    pub types: Vec<&'static str>,
+    pub room: usize,
+}
+
+/// A row that has just become RUNNING.
+#[derive(Debug, Clone)]
+pub(crate) struct ClaimedRow {
+    pub id: CommandId,
+    pub uid: Uid,
+    pub stored_type: String,
+    pub biz_key: String,
+    pub payload: String,
+    pub metadata: Option<String>,
+    pub max_retry: u32,
+    pub retry_count: u32,
+    pub crash_count: u32,
+    pub run_no: u32,
+    pub created_at: DateTime<Utc>,
+}
+
+/// What a claim brought.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// The instance has no row any more: nothing was claimed.
+    NoLease,
+    Rows {
+        rows: Vec<ClaimedRow>,
+        /// Until the next known row of these types is due, by the database's clock.
+        next_due: Option<Duration>,
+        /// Rows that became DEAD in the place of a start (suspects only).
+        dead: Vec<Death>,
+    },
+}
+
+/// A failure to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewFailure {
+    pub kind: FailureKind,
+    /// In full; `last_error` has its first characters.
+    pub message: String,
+}
+
+/// The end of one attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    pub id: CommandId,
+    pub token: Token,
+    pub run_no: u32,
+    pub instance: InstanceId,
+    pub end: End,
+}
+
+/// Where a RUNNING row goes. Each but `Release` sets `crash_count` to 0.
+#[derive(Debug, Clone)]
+pub(crate) enum End {
+    /// → SUCCESS with its follow-ups in one transaction; deleted if `delete`.
+    Success { output: StoredOutput, delete: bool, follow_ups: Vec<Draft> },
+    /// → PENDING, `retry_count` + 1, due after `wait`.
+    Retry { failure: NewFailure, wait: Duration },
+    /// → DEAD, `retry_count` + 1.
+    Dead { failure: NewFailure },
+    /// → PENDING, due after `wait`, nothing counted.
+    Snooze { wait: Duration },
+    /// → PENDING as it was, nothing counted.
+    Release,
+    /// → KILLED, by the handler.
+    Cancel { reason: String },
+}
+
+/// What became of one ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Written: the state that the row went to (a deleted row went to SUCCESS).
+    As(Status),
+    /// The row is RUNNING under this token still, but locked by another session: try again.
+    #[allow(dead_code, reason = "SQLite locks no single rows")]
+    Locked,
+    /// The row is not RUNNING under this token: it ended before, or was taken away.
+    Fenced,
+}
+
+/// What became of an end in the handler's own transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum EndedIn {
+    Success,
+    Fenced,
+    KillRequested(String),
+}
+
+/// Another instance, as a heartbeat saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub id: InstanceId,
+    /// Its heartbeat on the database's clock, in the store's own unit: compared for equality only.
+    pub heartbeat: i64,
+}
+
+/// A claim round on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    pub token: Token,
+    pub ids: Vec<CommandId>,
+}
+
+/// A row that is RUNNING under the token asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub id: CommandId,
+    pub token: Token,
+    pub kill_reason: Option<String>,
+}
+
+/// A command that became DEAD.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Death {
+    pub id: CommandId,
+    pub stored_type: String,
+    pub biz_key: String,
+    pub kind: FailureKind,
+    pub message: String,
+}
+
+/// What a recovery round did.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// Rows that went to PENDING.
+    pub rows: u64,
+    /// Rows that went to DEAD.
+    pub dead: Vec<Death>,
+    /// There are more receipts of the dead.
+    pub more: bool,
+}
+
+/// How long finished rows stay.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RetentionRules {
+    pub default: Duration,
+    pub by_type: Vec<(&'static str, Duration)>,
+}
+
+/// What a retention step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sweep {
+    pub deleted: u64,
+    /// The last row looked at; none at the end of the table.
+    pub next: Option<CommandId>,
+}
+
+/// Which commands `list` shows.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Filter {
+    /// Only this state.
+    pub status: Option<Status>,
+    /// Only this stored type.
+    pub command_type: Option<String>,
+    /// Only this business key.
+    pub biz_key: Option<String>,
+    /// Only older ones than this (the last one of the page before).
+    pub before: Option<CommandId>,
+    /// At most so many: 0 is taken as 50, more than 1000 as 1000.
+    pub limit: usize,
+}
+
+/// A command's row, for people and programs that operate.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct CommandRow {
+    /// The number.
+    pub id: CommandId,
+    /// The idempotency key.
+    pub uid: Uid,
+    /// The stored type.
+    pub command_type: String,
+    /// The business key; empty if there is none.
+    pub biz_key: String,
+    /// The payload's JSON text.
+    pub payload: String,
+    /// The state.
+    pub status: Status,
+    /// The submit's own level, −2 to 2, lower first.
+    pub priority: i8,
+    /// The failures at which the command is dead.
+    pub max_retry: u32,
+    /// Failures so far.
+    pub retry_count: u32,
+    /// Holders that died since an attempt last ended by itself.
+    pub crash_count: u32,
+    /// Claims so far.
+    pub run_no: u32,
+    /// When due.
+    pub next_run_at: DateTime<Utc>,
+    /// The first characters of the last failure.
+    pub last_error: Option<String>,
+    /// Why it was or is to be killed.
+    pub kill_reason: Option<String>,
+    /// The output's JSON text.
+    pub result: Option<String>,
+    /// The latest progress, as JSON with `fraction` and `message`.
+    pub progress: Option<String>,
+    /// The submit's metadata, as a JSON object.
+    pub metadata: Option<String>,
+    /// The submitting service.
+    pub owner: Option<String>,
+    /// The command that this one follows.
+    pub parent: Option<CommandId>,
+    /// The instance that holds it.
+    pub claimed_by: Option<InstanceId>,
+    /// When submitted.
+    pub created_at: DateTime<Utc>,
+    /// When last changed.
+    pub updated_at: DateTime<Utc>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// One failed attempt on record.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct FailureRow {
+    /// Which claim of the command it was.
+    pub run_no: u32,
+    /// Why it failed.
+    #[serde(serialize_with = "kind_as_word")]
+    pub kind: FailureKind,
+    /// The error in full.
+    pub error: String,
+    /// The instance that ran it, or that found its holder dead.
+    pub instance: Option<InstanceId>,
+    /// When, on the database's clock.
+    pub at: DateTime<Utc>,
+}
+
+fn kind_as_word<S: serde::Serializer>(kind: &FailureKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.as_str())
+}
+
+/// What an operator's transition found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operated {
+    Done,
+    NotFound,
+    /// Refused: it is in this state.
+    Found(Status),
+    /// Refused: its unique key is live in this command.
+    UniqueTaken(CommandId),
+}
+
+/// What a kill found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Killed {
+    /// KILLED now; it was in this state.
+    Now(Status),
+    /// RUNNING: noted in the row, for its holder.
+    Asked,
+    NotFound,
+    /// Refused: it is in this state.
+    Found(Status),
+}
+
+/// How many commands of a stored type are in a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TypeCount {
+    /// The stored type.
+    pub command_type: String,
+    /// The state.
+    pub status: Status,
+    /// How many.
+    pub count: u64,
+    /// The sum of their `run_no`: how often they were claimed.
+    pub attempts: u64,
+}
