@@ -144,6 +144,7 @@ async fn register(
     match member {
         Ok(_) => {}
         Err(sqlx::Error::Database(error)) if error.kind() != sqlx::error::ErrorKind::Other => {
+            tx.rollback().await?;
             return Ok(Verdict::Refused);
         }
         Err(error) => return Err(error.into()),
@@ -156,7 +157,7 @@ async fn register(
     for (sent, delay) in
         [(welcome, Duration::ZERO), (coupon, Duration::ZERO), (expiry, CONFIRM_WITHIN)]
     {
-        latency.committed(sent.id, delay);
+        latency.committed(sent.uid, delay);
     }
     Ok(Verdict::Taken)
 }

@@ -27,7 +27,11 @@ impl Maildir {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&draft, self.new_mails().join(name))?;
-        File::open(self.new_mails())?.sync_all()
+        if cfg!(unix) {
+            // The folder's own entry; elsewhere a folder cannot be opened as a file.
+            File::open(self.new_mails())?.sync_all()?;
+        }
+        Ok(())
     }
 
     pub(crate) fn new_mails(&self) -> PathBuf {

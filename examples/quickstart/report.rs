@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use asynccmd::{
-    Around, BoxFuture, Client, CommandId, CommandRow, Context, Done, Filter, Next, Status,
-    TypeCount,
+    Around, BoxFuture, Client, CommandDetail, CommandRow, Context, Done, Filter, Next, Status,
+    TypeCount, Uid,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -62,21 +62,21 @@ pub(crate) struct Latency(Arc<Mutex<Marks>>);
 
 #[derive(Default)]
 struct Marks {
-    due: HashMap<CommandId, Instant>,
-    started: HashMap<CommandId, (&'static str, Instant)>,
+    due: HashMap<Uid, Instant>,
+    started: HashMap<Uid, (&'static str, Instant)>,
 }
 
 impl Latency {
-    pub(crate) fn committed(&self, id: CommandId, delay: Duration) {
-        self.marks(|marks| marks.due.insert(id, Instant::now() + delay));
+    pub(crate) fn committed(&self, uid: Uid, delay: Duration) {
+        self.marks(|marks| marks.due.insert(uid, Instant::now() + delay));
     }
 
     /// The waits of each type, sorted.
     fn waits(&self) -> BTreeMap<&'static str, Vec<Duration>> {
         self.marks(|marks| {
             let mut waits: BTreeMap<_, Vec<_>> = BTreeMap::new();
-            for (id, (command_type, started)) in &marks.started {
-                if let Some(due) = marks.due.get(id) {
+            for (uid, (command_type, started)) in &marks.started {
+                if let Some(due) = marks.due.get(uid) {
                     // An immediate command may start before its submitter has seen the commit return.
                     let wait = started.saturating_duration_since(*due);
                     waits.entry(*command_type).or_default().push(wait);
@@ -95,7 +95,7 @@ impl Latency {
 impl Around for Latency {
     fn around<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> BoxFuture<'a, Done> {
         let start = (ctx.command_type(), Instant::now());
-        self.marks(|marks| marks.started.entry(ctx.id()).or_insert(start));
+        self.marks(|marks| marks.started.entry(ctx.idempotency_key()).or_insert(start));
         next.run()
     }
 }
@@ -113,8 +113,7 @@ fn percentile(waits: Option<&Vec<Duration>>, of: f64) -> String {
 pub(crate) async fn dead_letters(client: &Client) -> Result<Vec<CommandRow>> {
     let mut dead: Vec<CommandRow> = Vec::new();
     loop {
-        let mut filter = Filter::default();
-        filter.status = Some(Status::Dead);
+        let mut filter = Filter::new().status(Status::Dead).limit(1000);
         filter.before = dead.last().map(|row| row.id);
         let page = client.admin().list(filter).await?;
         if page.is_empty() {
@@ -151,7 +150,7 @@ pub(crate) async fn print(client: &Client, latency: &Latency) -> Result<()> {
 
     println!("\nhealth: {}", client.admin().health().await);
     for dead in dead_letters(client).await? {
-        let (row, failures) = client.admin().get(dead.id).await?;
+        let CommandDetail { row, failures, .. } = client.admin().get(dead.id).await?;
         println!("dead letter {} {} {}", row.id, row.command_type, row.biz_key);
         for failure in failures {
             let at = failure.at.format("%H:%M:%S%.3f");
