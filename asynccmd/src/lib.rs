@@ -16,7 +16,10 @@ mod store;
 mod time;
 
 pub use asynccmd_macros::command;
-pub use client::{Client, Submit, Target};
+pub use client::{
+    BeginError, Client, ClientBuilder, Committed, InTransaction, Level, Place, Submit, SubmitAll,
+    SubmitExt, SubmitStatus, Submitted, Target, Tx, When,
+};
 pub use command::{
     Backoff, Command, CommandError, CommandSpec, Context, Done, Failure, FailureKind, Handler,
     HandlerError, HandlerOutput, HandlerReturn, Location, Mode, Outcome, PrepareError, State,

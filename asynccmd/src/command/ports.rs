@@ -7,6 +7,8 @@ use crate::ids::{CommandId, Token};
 
 /// An attempt's line to the runtime that holds it.
 pub(crate) trait AttemptPort: Send + Sync {
+    /// The identity of the database that holds the row; none for a handler that runs inline in a test.
+    fn database(&self) -> Option<&str>;
     /// Whether the right to the row is in doubt or gone.
     fn lease_lost(&self) -> bool;
     /// Takes the latest word on how far the attempt is. Never waits.
@@ -20,7 +22,7 @@ pub(crate) trait AttemptPort: Send + Sync {
 pub(crate) struct Committed {
     /// Those to be started by id: due at once, of a type with mode `immediate`.
     pub immediate: Vec<(CommandId, &'static str)>,
-    /// The types of which something is due at once.
+    /// The other types of which something is due at once.
     pub due: Vec<&'static str>,
 }
 
