@@ -41,7 +41,10 @@ pub(crate) trait RuntimePort: Send + Sync + fmt::Debug {
 pub(crate) struct Vitals {
     /// Started, and neither shutting down nor stopped.
     pub running: bool,
-    /// Seconds since the scheduler last turned, if that is too long.
+    /// For how long the runtime's own event loop has not turned, if that is too long. Nothing that
+    /// waits for the database may move this: it restarts processes.
+    pub loop_stalled: Option<std::time::Duration>,
+    /// For how long the scheduler has not turned, if that is too long.
     pub scheduler_stalled: Option<std::time::Duration>,
     /// Since when the database has not answered the runtime, and what it said.
     pub database_away: Option<(std::time::Duration, String)>,
