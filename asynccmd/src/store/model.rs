@@ -173,14 +173,14 @@ pub(crate) enum End {
     Dead { failure: NewFailure },
     /// → PENDING, due after `wait`, nothing counted.
     Snooze { wait: Duration },
-    /// → PENDING as it was, nothing counted.
-    Release,
+    /// → PENDING as it was, nothing counted; due after `wait`, or as it was if that is zero.
+    Release { wait: Duration },
     /// → KILLED, by the handler.
     Cancel { reason: String },
 }
 
 /// What became of one ending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Written: the state that the row went to (a deleted row went to SUCCESS).
     As(Status),
@@ -189,6 +189,8 @@ pub(crate) enum Ended {
     Locked,
     /// The row is not RUNNING under this token: it ended before, or was taken away.
     Fenced,
+    /// The database refuses this end by itself, for this reason; the row is as it was.
+    Refused(String),
 }
 
 /// What became of an end in the handler's own transaction.

@@ -16,7 +16,7 @@ impl Store for SqliteStore {
     async fn migrate(&self) -> Result<()> {
         todo!()
     }
-    async fn check(&self) -> Result<()> {
+    async fn check(&self) -> Result<String> {
         todo!()
     }
     async fn register(
@@ -66,7 +66,7 @@ impl Store for SqliteStore {
     }
     async fn finish(
         &self,
-        endings: &[Ending],
+        endings: &[&Ending],
         outstanding: &[(Token, usize)],
     ) -> Result<Vec<Ended>> {
         todo!()
