@@ -170,6 +170,14 @@ pub enum SubmitError {
         /// The command whose attempt has ended.
         id: CommandId,
     },
+    /// One payload of a batch is refused: no row of the batch is written.
+    #[error("payload {index} of the batch (counted from 0): {source}")]
+    InBatch {
+        /// Its position in the batch, from 0.
+        index: usize,
+        /// Why it is refused.
+        source: Box<SubmitError>,
+    },
     /// What the database said.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -7,16 +7,23 @@ compile_error!("asynccmd needs a database: enable the feature `sqlite`");
 
 #[doc(hidden)]
 pub mod __rt;
+mod admin;
 mod client;
 mod command;
 mod error;
 mod ids;
 mod registry;
 mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod time;
 
+pub use admin::{Admin, CommandDetail, DeadLetter, Health, Kill, KillAnswer, Notice, Reason};
 pub use asynccmd_macros::command;
-pub use client::{Client, Submit, Target};
+pub use client::{
+    BeginError, Client, ClientBuilder, Committed, InTransaction, Level, Place, Submit, SubmitAll,
+    SubmitExt, SubmitStatus, Submitted, Target, Tx, When,
+};
 pub use command::{
     Backoff, Command, CommandError, CommandSpec, Context, Done, Failure, FailureKind, Handler,
     HandlerError, HandlerOutput, HandlerReturn, Location, Mode, Outcome, PrepareError, State,

@@ -277,6 +277,43 @@ pub struct Filter {
     pub limit: usize,
 }
 
+impl Filter {
+    /// All commands, the newest 50.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only this state.
+    pub fn status(mut self, status: Status) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Only this stored type.
+    pub fn command_type(mut self, command_type: impl Into<String>) -> Self {
+        self.command_type = Some(command_type.into());
+        self
+    }
+
+    /// Only this business key.
+    pub fn biz_key(mut self, key: impl Into<String>) -> Self {
+        self.biz_key = Some(key.into());
+        self
+    }
+
+    /// Only older ones than this: the last one of the page before.
+    pub fn before(mut self, id: impl Into<CommandId>) -> Self {
+        self.before = Some(id.into());
+        self
+    }
+
+    /// At most so many, 1 to 1000.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
 /// A command's row, for people and programs that operate.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
