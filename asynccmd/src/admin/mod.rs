@@ -7,4 +7,4 @@ mod api;
 mod health;
 
 pub use api::{Admin, CommandDetail, Kill, KillAnswer};
-pub use health::{DeadLetter, Health, Notice, Reason};
+pub use health::{Health, Notice, Reason};

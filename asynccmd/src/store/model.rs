@@ -173,20 +173,23 @@ pub(crate) enum End {
     Dead { failure: NewFailure },
     /// → PENDING, due after `wait`, nothing counted.
     Snooze { wait: Duration },
-    /// → PENDING as it was, nothing counted.
-    Release,
+    /// → PENDING as it was, nothing counted; due after `wait`, or as it was if that is zero.
+    Release { wait: Duration },
     /// → KILLED, by the handler.
     Cancel { reason: String },
 }
 
 /// What became of one ending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Written: the state that the row went to (a deleted row went to SUCCESS).
     As(Status),
-    /// The row is RUNNING under this token still, but locked by another session: try again.
-    #[allow(dead_code, reason = "SQLite locks no single rows")]
+    /// The row is RUNNING under this token still, but another session kept it from being written: try
+    /// again.
     Locked,
+    /// The row is RUNNING under this token still, and the database refuses this end for good, for the
+    /// reason it gives: end it another way.
+    Refused(String),
     /// The row is not RUNNING under this token: it ended before, or was taken away.
     Fenced,
 }
