@@ -8,3 +8,5 @@ mod health;
 
 pub use api::{Admin, CommandDetail, Kill, KillAnswer};
 pub use health::{DeadLetter, Health, Notice, Reason};
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ mod shard;
 mod submit;
 mod target;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tx;
 
 use std::fmt;
