@@ -173,8 +173,8 @@ pub(crate) enum End {
     Dead { failure: NewFailure },
     /// → PENDING, due after `wait`, nothing counted.
     Snooze { wait: Duration },
-    /// → PENDING as it was, nothing counted.
-    Release,
+    /// → PENDING as it was, nothing counted; due after `wait`, or as it was if that is zero.
+    Release { wait: Duration },
     /// → KILLED, by the handler.
     Cancel { reason: String },
 }
@@ -184,14 +184,13 @@ pub(crate) enum End {
 pub(crate) enum Ended {
     /// Written: the state that the row went to (a deleted row went to SUCCESS).
     As(Status),
-    /// The row is RUNNING under this token still, but another session kept it from being written: try
-    /// again.
+    /// The row is RUNNING under this token still, but locked by another session: try again.
+    #[allow(dead_code, reason = "SQLite locks no single rows")]
     Locked,
-    /// The row is RUNNING under this token still, and the database refuses this end for good, for the
-    /// reason it gives: end it another way.
-    Refused(String),
     /// The row is not RUNNING under this token: it ended before, or was taken away.
     Fenced,
+    /// The database refuses this end by itself, for this reason; the row is as it was.
+    Refused(String),
 }
 
 /// What became of an end in the handler's own transaction.

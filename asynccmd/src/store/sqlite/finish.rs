@@ -17,7 +17,7 @@ use crate::store::model::{End, Ended, EndedIn, Ending, NewFailure, Status};
 /// the database refuses holds up no other.
 pub(super) async fn finish(
     conn: &mut SqliteConnection,
-    endings: &[Ending],
+    endings: &[&Ending],
     outstanding: &[(Token, usize)],
 ) -> Result<Vec<Ended>> {
     let error = match batch(conn, endings, outstanding).await.map_err(classify) {
@@ -53,7 +53,7 @@ fn told(error: &crate::error::StoreError) -> String {
 
 async fn batch(
     conn: &mut SqliteConnection,
-    endings: &[Ending],
+    endings: &[&Ending],
     outstanding: &[(Token, usize)],
 ) -> Result<Vec<Ended>, sqlx::Error> {
     let mut tx = conn.begin_with("begin immediate").await?;
@@ -92,7 +92,7 @@ async fn batch(
 /// a batch, or not all of its rows could go it.
 async fn plainly(
     conn: &mut SqliteConnection,
-    endings: &[Ending],
+    endings: &[&Ending],
     now: i64,
 ) -> Result<Option<Vec<Ended>>, sqlx::Error> {
     let mut groups: HashMap<(Token, bool), Vec<CommandId>> = HashMap::new();
@@ -132,7 +132,7 @@ async fn plainly(
 /// same batch, and one of them is fenced.
 async fn row_by_row(
     conn: &mut SqliteConnection,
-    endings: &[Ending],
+    endings: &[&Ending],
     now: i64,
 ) -> Result<Vec<Ended>, sqlx::Error> {
     let mut went: HashMap<(CommandId, u32), Status> = HashMap::new();
@@ -231,7 +231,11 @@ fn values(ending: &Ending, now: i64) -> Values<'_> {
         }
         End::Dead { failure } => (Status::Dead, 1, None, None, error(failure), None, 0),
         End::Snooze { wait } => (Status::Pending, 0, after(*wait), None, None, None, 0),
-        End::Release => (Status::Pending, 0, None, None, None, None, 1),
+        End::Release { wait } => {
+            // Zero leaves the due time as it was, and with it the row's place in the order.
+            let due = if wait.is_zero() { None } else { after(*wait) };
+            (Status::Pending, 0, due, None, None, None, 1)
+        }
         End::Cancel { reason } => {
             let reason =
                 reason.chars().take(crate::store::model::limits::REASON).collect::<String>();

@@ -21,11 +21,9 @@ mod tests;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
+use sqlx::Sqlite;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteSynchronous};
-use sqlx::{Sqlite, SqliteConnection};
 
-use super::conn::{AnyPool, Backend, Conn, sealed};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, Death, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed, Operated,
@@ -48,26 +46,6 @@ const STATEMENTS: usize = 128;
 
 /// Rows that the driver's thread may be ahead of its reader: a claim's batch.
 const ROWS_AHEAD: usize = 1_024;
-
-impl Backend for Sqlite {}
-
-impl sealed::Backend for Sqlite {
-    fn conn(connection: &mut SqliteConnection) -> Conn<'_> {
-        Conn::Sqlite(connection)
-    }
-
-    fn pool(pool: &AnyPool) -> Option<&SqlitePool> {
-        match pool {
-            AnyPool::Sqlite(pool) => Some(pool),
-        }
-    }
-
-    fn begin(
-        pool: &SqlitePool,
-    ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
-        Box::pin(pool.begin_with("begin immediate"))
-    }
-}
 
 /// A SQLite database.
 pub(super) struct SqliteStore {
@@ -109,7 +87,7 @@ impl Store for SqliteStore {
         migrate::migrate(&self.pool).await
     }
 
-    async fn check(&self) -> Result<()> {
+    async fn check(&self) -> Result<String> {
         let mut conn = self.pool.acquire().await.map_err(classify)?;
         migrate::check(&mut conn).await
     }
@@ -171,7 +149,7 @@ impl Store for SqliteStore {
 
     async fn finish(
         &self,
-        endings: &[Ending],
+        endings: &[&Ending],
         outstanding: &[(Token, usize)],
     ) -> Result<Vec<Ended>> {
         self.work
