@@ -13,12 +13,13 @@ mod command;
 mod error;
 mod ids;
 mod registry;
+mod runtime;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
 
-pub use admin::{Admin, CommandDetail, DeadLetter, Health, Kill, KillAnswer, Notice, Reason};
+pub use admin::{Admin, CommandDetail, Health, Kill, KillAnswer, Notice, Reason};
 pub use asynccmd_macros::command;
 pub use client::{
     BeginError, Client, ClientBuilder, Committed, InTransaction, Level, Place, Submit, SubmitAll,
@@ -30,7 +31,12 @@ pub use command::{
     StateNeed, StoredOutput, Unique, Verdict,
 };
 pub use error::{AdminError, FinishError, SchemaError, StoreError, SubmitError};
+pub use futures_util::future::BoxFuture;
 pub use ids::{CommandId, InstanceId, Uid};
 pub use registry::{Problem, Registration, Registry, RegistryBuilder, RegistryError};
+pub use runtime::{
+    Around, ConfigError, DeadLetter, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder,
+    StartError,
+};
 pub use store::model::{CommandRow, FailureRow, Filter, Status, TypeCount, Which};
 pub use store::{Backend, Database, migrate};

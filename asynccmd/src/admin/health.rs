@@ -11,7 +11,7 @@ use crate::command::FailureKind;
 use crate::command::ports::Vitals;
 use crate::error::{SchemaError, StoreError};
 use crate::ids::CommandId;
-use crate::store::model::Death;
+use crate::runtime::DeadLetter;
 use crate::time::human;
 
 /// How many dead letters `health` names.
@@ -156,39 +156,6 @@ impl fmt::Display for Notice {
                 human(*since)
             ),
         }
-    }
-}
-
-/// A command that failed for good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeadLetter {
-    /// The command.
-    pub id: CommandId,
-    /// Its stored type.
-    pub command_type: String,
-    /// Its business key; empty if there is none.
-    pub biz_key: String,
-    /// How it failed the last time.
-    pub kind: FailureKind,
-    /// The first characters of its last error.
-    pub error: String,
-}
-
-impl From<Death> for DeadLetter {
-    fn from(death: Death) -> Self {
-        let Death { id, stored_type, biz_key, kind, message } = death;
-        Self { id, command_type: stored_type, biz_key, kind, error: message }
-    }
-}
-
-impl fmt::Display for DeadLetter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "command {} `{}`", self.id, self.command_type)?;
-        if !self.biz_key.is_empty() {
-            write!(f, " {:?}", self.biz_key)?;
-        }
-        write!(f, ": {}: {}", self.kind, self.error)
     }
 }
 

@@ -5,8 +5,8 @@
 
 mod api;
 mod health;
-
-pub use api::{Admin, CommandDetail, Kill, KillAnswer};
-pub use health::{DeadLetter, Health, Notice, Reason};
 #[cfg(test)]
 mod tests;
+
+pub use api::{Admin, CommandDetail, Kill, KillAnswer};
+pub use health::{Health, Notice, Reason};

@@ -12,7 +12,7 @@ use crate::command::FailureKind;
 use crate::command::ports::Vitals;
 use crate::error::{AdminError, SchemaError};
 use crate::ids::{CommandId, InstanceId, Token};
-use crate::store::model::{Claim, Ended, End, Ending, Filter, NewFailure, Status, Want};
+use crate::store::model::{Claim, End, Ended, Ending, Filter, NewFailure, Status, Want};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -76,10 +76,7 @@ async fn a_database_without_tables_is_not_ready_and_alive() {
         .create_if_missing(true);
     let admin = Client::new(SqlitePoolOptions::new().connect_lazy_with(options)).admin();
     for health in [admin.ready().await, admin.health().await] {
-        assert!(
-            matches!(health.reasons[..], [Reason::Schema(SchemaError::Missing)]),
-            "{health}"
-        );
+        assert!(matches!(health.reasons[..], [Reason::Schema(SchemaError::Missing)]), "{health}");
     }
     assert!(admin.live().is_up());
 }

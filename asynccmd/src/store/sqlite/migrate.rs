@@ -95,7 +95,7 @@ async fn version(conn: &mut SqliteConnection) -> Result<Option<i64>> {
         .map_err(classify)
 }
 
-/// Whether a runtime of this binary can work on this database; its random identity.
+/// Whether a runtime of this binary can work on this database. Returns its identity.
 pub(super) async fn check(conn: &mut SqliteConnection) -> Result<String> {
     let file: String = sqlx::query_scalar(include_str!("sql/schema_file.sql"))
         .fetch_one(&mut *conn)
@@ -114,6 +114,7 @@ pub(super) async fn check(conn: &mut SqliteConnection) -> Result<String> {
         }
         Some(_) => {}
     }
+    // Dropped without a commit: rolled back.
     let mut tx = conn.begin_with("begin immediate").await.map_err(classify)?;
     sqlx::query(include_str!("sql/schema_touch.sql")).execute(&mut *tx).await.map_err(classify)?;
     tx.rollback().await.map_err(classify)?;

@@ -21,9 +21,11 @@ mod tests;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::Sqlite;
+use futures_util::future::BoxFuture;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteSynchronous};
+use sqlx::{Sqlite, SqliteConnection};
 
+use super::conn::{AnyPool, Backend, Conn, sealed};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, Death, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed, Operated,
@@ -46,6 +48,26 @@ const STATEMENTS: usize = 128;
 
 /// Rows that the driver's thread may be ahead of its reader: a claim's batch.
 const ROWS_AHEAD: usize = 1_024;
+
+impl Backend for Sqlite {}
+
+impl sealed::Backend for Sqlite {
+    fn conn(connection: &mut SqliteConnection) -> Conn<'_> {
+        Conn::Sqlite(connection)
+    }
+
+    fn pool(pool: &AnyPool) -> Option<&SqlitePool> {
+        match pool {
+            AnyPool::Sqlite(pool) => Some(pool),
+        }
+    }
+
+    fn begin(
+        pool: &SqlitePool,
+    ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
+        Box::pin(pool.begin_with("begin immediate"))
+    }
+}
 
 /// A SQLite database.
 pub(super) struct SqliteStore {
