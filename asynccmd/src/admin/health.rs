@@ -207,7 +207,7 @@ impl Admin {
                 }
             }
         }
-        if let Err(error) = in_time(self.client.database().store.check()).await {
+        if let Err(error) = in_time(self.client.database().store.ping()).await {
             health.reasons.push(database(error));
         }
         health

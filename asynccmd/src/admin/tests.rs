@@ -97,10 +97,14 @@ async fn a_database_that_is_away_is_not_ready_and_alive() {
 }
 
 #[tokio::test]
-async fn an_open_write_transaction_is_no_reason() {
+async fn a_held_write_lock_and_an_empty_pool_are_no_reason() {
     let bed = Bed::new().await;
     *bed.desk.vitals.lock().unwrap() = well();
     let tx = bed.client.begin::<sqlx::Sqlite>().await.unwrap();
+    let mut taken = Vec::new();
+    while bed.pool.size() < bed.pool.options().get_max_connections() || bed.pool.num_idle() > 0 {
+        taken.push(bed.pool.acquire().await.unwrap());
+    }
     let health = bed.client.admin().health().await;
     assert!(health.is_up(), "{health}");
     tx.rollback().await.unwrap();
