@@ -7,7 +7,6 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Admin;
-use crate::command::FailureKind;
 use crate::command::ports::Vitals;
 use crate::error::{SchemaError, StoreError};
 use crate::ids::CommandId;

@@ -114,9 +114,9 @@ async fn a_held_write_lock_and_an_empty_pool_are_no_reason() {
 async fn each_vital_sign_has_its_consequence() {
     let bed = Bed::new().await;
     let admin = bed.client.admin();
-    // What it is, and whether the instance is ready and alive with it.
-    type Change = fn(&mut Vitals);
-    let signs: [(Change, fn(&Reason) -> bool, bool, bool); 5] = [
+    // What changes, how it is named, and whether the instance is ready and alive with it.
+    type Sign = (fn(&mut Vitals), fn(&Reason) -> bool, bool, bool);
+    let signs: [Sign; 5] = [
         (|v| v.running = false, |r| matches!(r, Reason::NotRunning), false, true),
         (|v| v.lease_holds = false, |r| matches!(r, Reason::LeaseLost), false, true),
         (

@@ -119,7 +119,8 @@ impl Store for SqliteStore {
             .within(DEADLINE, async {
                 let mut conn = self.read.acquire().await?;
                 migrate::current(&mut conn).await?;
-                Ok(conn.keep(()))
+                conn.keep(());
+                Ok(())
             })
             .await
     }
