@@ -49,7 +49,14 @@ async fn hot_statements_scan_no_table() {
             let scanned = step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
             let ours = matches!(
                 scanned,
-                Some("async_command" | "async_command_failure" | "async_command_claim" | "c" | "i" | "o")
+                Some(
+                    "async_command"
+                        | "async_command_failure"
+                        | "async_command_claim"
+                        | "c"
+                        | "i"
+                        | "o"
+                )
             );
             assert!(!ours || step.contains("async_command_dead"), "{name}: {step}");
         }
