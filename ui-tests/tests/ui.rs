@@ -18,6 +18,8 @@ fn ui() {
     if version.starts_with(OWNER) {
         cases.compile_fail("fail/*/*.rs");
     } else {
-        eprintln!("skipped: fail/, whose .stderr files are the words of {OWNER}x, and this is {version}");
+        eprintln!(
+            "skipped: fail/, whose .stderr files are the words of {OWNER}x, and this is {version}"
+        );
     }
 }
