@@ -18,7 +18,9 @@ pub enum StoreError {
     Busy(#[source] sqlx::Error),
     /// The database chose this transaction as a victim (deadlock, serialization failure, stale
     /// snapshot). All of it must be run again, from its beginning.
-    #[error("the database aborted the transaction; roll back and run it again from its start")]
+    #[error(
+        "the database aborted the transaction; roll back and run it again from its start (SQLite: a transaction that has read cannot write once another one has written; begin it by `client.begin()`)"
+    )]
     TransactionAborted(#[source] sqlx::Error),
     /// No answer within the time that the runtime gives a statement.
     #[error("the database did not answer within {0:?}")]
@@ -26,6 +28,16 @@ pub enum StoreError {
     /// The database cannot be reached, or the connection broke.
     #[error("the database cannot be reached")]
     Away(#[source] sqlx::Error),
+    /// The database can be read only.
+    #[error(
+        "the database cannot be written; open it without `read_only`, and let this user write its file and its directory (SQLite keeps `-wal` and `-shm` files there)"
+    )]
+    ReadOnly(#[source] sqlx::Error),
+    /// The database lives in the memory of one connection.
+    #[error(
+        "a runtime cannot work on a database in memory: its own connections would each see another one; use a file"
+    )]
+    InMemory,
     /// The tables are missing, or another version's.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -39,7 +51,7 @@ impl StoreError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Busy(_) | Self::TransactionAborted(_) | Self::NoAnswer(_) | Self::Away(_) => true,
-            Self::Schema(_) | Self::Database(_) => false,
+            Self::ReadOnly(_) | Self::InMemory | Self::Schema(_) | Self::Database(_) => false,
         }
     }
 }
@@ -157,6 +169,14 @@ pub enum SubmitError {
     AttemptEnded {
         /// The command whose attempt has ended.
         id: CommandId,
+    },
+    /// One payload of a batch is refused: no row of the batch is written.
+    #[error("payload {index} of the batch (counted from 0): {source}")]
+    InBatch {
+        /// Its position in the batch, from 0.
+        index: usize,
+        /// Why it is refused.
+        source: Box<SubmitError>,
     },
     /// What the database said.
     #[error(transparent)]

@@ -1,43 +1,197 @@
-//! stub, replaced by the client floor
-use crate::command::Command;
-use crate::error::SubmitError;
-use std::future::{Future, IntoFuture};
-use std::marker::PhantomData;
-use std::pin::Pin;
+//! The client: submits, cancels and reschedules commands, in the caller's transaction or by itself.
+//!
+//! Floor 4: imports floors 0 to 3. What it starts in the process goes up through
+//! [`RuntimePort`](crate::command::ports::RuntimePort).
+//!
+//! ```text
+//! Submit ──check──► Draft ──┬─ &Client ────► own transaction ──committed──► runtime
+//!                           ├─ &mut Tx ────► caller's transaction ─ commit ─► runtime
+//!                           ├─ &mut sqlx ──► caller's transaction            (the next poll finds it)
+//!                           └─ &Context ───► buffered, inserted with the attempt's success
+//! ```
 
+mod batch;
+mod cancel;
+mod context;
+mod limits;
+mod options;
+mod shard;
+mod submit;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tx;
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+pub use batch::SubmitAll;
+pub use cancel::When;
+pub use options::Level;
+pub use submit::{Submit, SubmitExt, SubmitStatus, Submitted};
+pub use target::{InTransaction, Place, Target};
+pub use tx::{BeginError, Committed, Tx};
+
+use crate::command::ports::{Committed as Visible, RuntimePort};
+use crate::store::{Backend, Database};
+use limits::Rules;
+
+/// Submits commands to one database, and operates on them.
+///
+/// Cheap to clone. One made by [`Client::new`] only writes rows; the one that a runtime gives also
+/// starts immediate commands in its process and wakes its scheduler.
+///
+/// ```
+/// # use asynccmd::{command, Client, CommandError};
+/// #[command(type = "greet")]
+/// async fn greet(name: String) -> Result<(), CommandError> {
+///     println!("hello {name}");
+///     Ok(())
+/// }
+///
+/// # async fn run(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
+/// asynccmd::migrate(&pool).await?;
+/// let client = Client::new(&pool);
+/// let sent = submit_greet(&client, "Ada".into()).await?;
+/// println!("command {}", sent.id());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+struct Inner {
+    database: Database,
+    rules: Rules,
+    // Weak, because the runtime keeps a client in the state that its handlers get: a strong one
+    // would keep a stopped runtime alive for ever.
+    runtime: Option<Weak<dyn RuntimePort>>,
+}
+
+impl Client {
+    /// A client with every setting at its default.
+    pub fn new(database: impl Into<Database>) -> Self {
+        Self::builder(database).build()
+    }
+
+    /// A client with settings.
+    pub fn builder(database: impl Into<Database>) -> ClientBuilder {
+        ClientBuilder { database: database.into(), rules: Rules::default() }
+    }
+
+    /// The same client, which now tells this runtime of what becomes visible. The runtime is not kept
+    /// alive by it; once gone, the client goes on as one that only writes rows.
+    pub(crate) fn with_runtime(self, runtime: Weak<dyn RuntimePort>) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.inner);
+        inner.runtime = Some(runtime);
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        &self.inner.database
+    }
+
+    /// The runtime in this process: `None` if the client never had one, `Some(None)` if it is gone.
+    pub(crate) fn runtime(&self) -> Option<Option<Arc<dyn RuntimePort>>> {
+        self.inner.runtime.as_ref().map(Weak::upgrade)
+    }
+
+    fn rules(&self) -> &Rules {
+        &self.inner.rules
+    }
+
+    /// Hands to the runtime in the process what a commit has made visible.
+    fn committed(&self, visible: Visible) {
+        if visible.immediate.is_empty() && visible.due.is_empty() {
+            return;
+        }
+        if let Some(Some(runtime)) = self.runtime() {
+            runtime.committed(visible);
+        }
+    }
+
+    /// Takes a transaction of the caller's, so that its commit starts what was submitted through it.
+    ///
+    /// It has to be an outermost transaction: the release of a savepoint makes nothing visible, and what
+    /// was submitted within it then waits for a poll.
+    ///
+    /// ```
+    /// # use asynccmd::{command, Client, CommandError};
+    /// # #[command(type = "greet")]
+    /// # async fn greet(name: String) -> Result<(), CommandError> { Ok(()) }
+    /// # async fn run(client: Client, pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut tx = client.enlist(pool.begin_with("begin immediate").await?);
+    /// sqlx::query("insert into member (name) values ('Ada')").execute(&mut *tx).await?;
+    /// submit_greet(&mut tx, "Ada".into()).await?;
+    /// tx.commit().await?; // both are there, or neither is
+    /// # Ok(()) }
+    /// ```
+    pub fn enlist<'t, DB: Backend>(&self, tx: sqlx::Transaction<'t, DB>) -> Tx<'t, DB> {
+        Tx::new(self.clone(), tx)
+    }
+
+    /// Begins a transaction on the client's pool, one that can write from its first statement on.
+    ///
+    /// On SQLite that is `begin immediate`: a deferred transaction that has read may be refused its
+    /// first write at once, however long the busy timeout.
+    ///
+    /// ```
+    /// # use asynccmd::Client;
+    /// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut tx = client.begin::<sqlx::Sqlite>().await?;
+    /// sqlx::query("delete from cart where id = 1").execute(&mut *tx).await?;
+    /// tx.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`BeginError::OtherDatabase`] if the client's pool is of another kind than `DB`, else what the
+    /// database says.
+    pub async fn begin<DB: Backend>(&self) -> Result<Tx<'static, DB>, BeginError> {
+        let pool = DB::pool(&self.database().pool).ok_or_else(|| BeginError::OtherDatabase {
+            asked: DB::NAME,
+            found: format!("{:?}", self.database().pool),
+        })?;
+        Ok(self.enlist(DB::begin(pool).await.map_err(BeginError::Database)?))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("database", &self.inner.database)
+            .field("rules", &self.inner.rules)
+            .field("runtime", &self.runtime())
+            .finish()
+    }
+}
+
+/// Settings of a [`Client`].
 #[derive(Debug, Clone)]
-pub struct Client;
-
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Target<'a> {
-    Client(&'a Client),
-}
-impl<'a> From<&'a Client> for Target<'a> {
-    fn from(c: &'a Client) -> Self {
-        Target::Client(c)
-    }
+#[must_use = "a builder does nothing until `.build()`"]
+pub struct ClientBuilder {
+    database: Database,
+    rules: Rules,
 }
 
-#[must_use = "a submit does nothing until it is awaited"]
-pub struct Submit<'a, C: Command> {
-    to: Target<'a>,
-    payload: C::Payload,
-    command: PhantomData<C>,
-}
-impl<'a, C: Command> Submit<'a, C> {
-    pub(crate) fn new(to: impl Into<Target<'a>>, payload: C::Payload) -> Self {
-        Self { to: to.into(), payload, command: PhantomData }
-    }
-    pub fn delay(self, _d: std::time::Duration) -> Self {
+impl ClientBuilder {
+    /// The longest payload that a submit takes, in bytes of JSON. Default: 1 MiB.
+    pub fn max_payload(mut self, bytes: usize) -> Self {
+        self.rules.max_payload = bytes;
         self
     }
-}
-impl<'a, C: Command> IntoFuture for Submit<'a, C> {
-    type Output = Result<(), SubmitError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-    fn into_future(self) -> Self::IntoFuture {
-        let _ = (C::biz_key(&self.payload), &self.to);
-        Box::pin(async { Ok(()) })
+
+    /// The submitting service: the owner of each command that names no other. Default: none.
+    pub fn owner(mut self, name: impl Into<String>) -> Self {
+        self.rules.owner = Some(name.into());
+        self
+    }
+
+    /// The client.
+    pub fn build(self) -> Client {
+        let inner = Inner { database: self.database, rules: self.rules, runtime: None };
+        Client { inner: Arc::new(inner) }
     }
 }

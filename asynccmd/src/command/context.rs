@@ -29,15 +29,20 @@ pub(crate) struct AttemptInfo {
     pub biz_key: String,
     pub metadata: Option<String>,
     pub created_at: DateTime<Utc>,
-    /// The fence; none for a handler that runs inline in a test.
-    pub token: Option<Token>,
+    /// The fence.
+    pub token: Token,
+    /// The row goes with its success: the command's retention is zero.
+    pub delete: bool,
 }
 
 /// What the handler has left for the end of its attempt.
 #[derive(Debug, Default)]
 struct Ledger {
     follow_ups: Vec<Draft>,
+    /// No more follow-ups are taken.
     closed: bool,
+    /// The end is in a transaction of the handler's.
+    ended_in: bool,
 }
 
 /// One attempt, as its handler sees it: the argument `ctx: &Context`.
@@ -142,9 +147,8 @@ impl Context {
     /// for the operator. Never waits; the latest word is stored within about a second.
     pub fn progress(&self, fraction: f64, message: impl Into<String>) {
         let fraction = if fraction.is_nan() { 0.0 } else { fraction.clamp(0.0, 1.0) };
-        if let Some(token) = self.info.token {
-            self.port.progress(self.info.id, token, Progress { fraction, message: message.into() });
-        }
+        let progress = Progress { fraction, message: message.into() };
+        self.port.progress(self.info.id, self.info.token, progress);
     }
 
     /// Keeps a follow-up for the end of the attempt; gives it back if the attempt has ended.
@@ -157,9 +161,25 @@ impl Context {
         Ok(())
     }
 
-    /// Takes the follow-ups so far, leaving the ledger open.
-    pub(crate) fn take_follow_ups(&self) -> Vec<Draft> {
-        std::mem::take(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner).follow_ups)
+    /// The follow-ups so far. They stay, because the transaction that is to insert them may be rolled
+    /// back; the usual end of the attempt then inserts them.
+    pub(crate) fn follow_ups(&self) -> Vec<Draft> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).follow_ups.clone()
+    }
+
+    /// A transaction of the handler's has the end of the command in it: no more follow-ups.
+    pub(crate) fn ends_in_transaction(&self) {
+        {
+            let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            ledger.closed = true;
+            ledger.ended_in = true;
+        }
+        self.port.ends_in_transaction(self.info.id, self.info.token);
+    }
+
+    /// Whether some transaction of the handler's had the end of the command in it.
+    pub(crate) fn ended_in_transaction(&self) -> bool {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).ended_in
     }
 
     /// Takes the follow-ups and accepts no more.

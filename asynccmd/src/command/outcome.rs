@@ -121,16 +121,21 @@ impl StoredOutput {
     pub const LIMIT: usize = 64 * 1024;
 
     fn of(output: &impl Serialize) -> Self {
-        match serde_json::to_string(output) {
-            Ok(json) if json == "null" => Self::Nothing,
-            Ok(json) if json.len() > Self::LIMIT => Self::Left(format!(
+        Self::try_of(output)
+            .unwrap_or_else(|error| Self::Left(format!("output not stored: {error}")))
+    }
+
+    /// As a handler's return is stored, except that what serde refuses is an error.
+    pub(crate) fn try_of(output: &impl Serialize) -> Result<Self, serde_json::Error> {
+        Ok(match serde_json::to_string(output)? {
+            json if json == "null" => Self::Nothing,
+            json if json.len() > Self::LIMIT => Self::Left(format!(
                 "output not stored: {} bytes of JSON, the limit is {}",
                 json.len(),
                 Self::LIMIT
             )),
-            Ok(json) => Self::Json(json),
-            Err(error) => Self::Left(format!("output not stored: {error}")),
-        }
+            json => Self::Json(json),
+        })
     }
 }
 

@@ -7,6 +7,8 @@ use crate::ids::{CommandId, Token};
 
 /// An attempt's line to the runtime that holds it.
 pub(crate) trait AttemptPort: Send + Sync {
+    /// The identity of the database that holds the row; none for a handler that runs inline in a test.
+    fn database(&self) -> Option<&str>;
     /// Whether the right to the row is in doubt or gone.
     fn lease_lost(&self) -> bool;
     /// Takes the latest word on how far the attempt is. Never waits.
@@ -20,7 +22,7 @@ pub(crate) trait AttemptPort: Send + Sync {
 pub(crate) struct Committed {
     /// Those to be started by id: due at once, of a type with mode `immediate`.
     pub immediate: Vec<(CommandId, &'static str)>,
-    /// The types of which something is due at once.
+    /// The other types of which something is due at once.
     pub due: Vec<&'static str>,
 }
 
@@ -39,7 +41,10 @@ pub(crate) trait RuntimePort: Send + Sync + fmt::Debug {
 pub(crate) struct Vitals {
     /// Started, and neither shutting down nor stopped.
     pub running: bool,
-    /// Seconds since the scheduler last turned, if that is too long.
+    /// For how long the runtime's own event loop has not turned, if that is too long. Nothing that
+    /// waits for the database may move this: it restarts processes.
+    pub loop_stalled: Option<std::time::Duration>,
+    /// For how long the scheduler has not turned, if that is too long.
     pub scheduler_stalled: Option<std::time::Duration>,
     /// Since when the database has not answered the runtime, and what it said.
     pub database_away: Option<(std::time::Duration, String)>,

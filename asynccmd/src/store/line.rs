@@ -1,1 +1,120 @@
-//! stub
+//! A connection of the store's own, apart from the callers' pool.
+//!
+//! Handlers may hold every connection of the callers' pool, so the runtime's statements never wait
+//! for it. A line copies that pool's options and hooks, opens when it is first used, keeps its
+//! statements prepared, and is replaced after anything but success.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use sqlx::pool::PoolOptions;
+use sqlx::{Connection, Database, Pool};
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::Result;
+use crate::error::StoreError;
+
+type ConnectOptions<DB> = <<DB as Database>::Connection as Connection>::Options;
+
+/// One connection, used by one task at a time.
+pub(super) struct Line<DB: Database> {
+    pool: PoolOptions<DB>,
+    connect: RwLock<ConnectOptions<DB>>,
+    classify: fn(sqlx::Error) -> StoreError,
+    slot: Mutex<Option<DB::Connection>>,
+}
+
+/// The connection, taken out of its line.
+///
+/// Only [`keep`](Self::keep) puts it back. Dropped by an error, a deadline or a cancelled future, it
+/// is closed: a half-done transaction cannot leak into the next use.
+pub(super) struct LineConn<'l, DB: Database> {
+    slot: MutexGuard<'l, Option<DB::Connection>>,
+    conn: DB::Connection,
+}
+
+impl<DB: Database> Line<DB> {
+    /// A line to where `callers` goes, with connect options of its own. Opens nothing yet.
+    pub(super) fn new(
+        callers: &Pool<DB>,
+        connect: ConnectOptions<DB>,
+        classify: fn(sqlx::Error) -> StoreError,
+    ) -> Self {
+        // One connection, which `detach` takes out at once: nothing is left for the pool to look
+        // after, so that it needs no background task and can be dropped.
+        let pool = callers
+            .options()
+            .clone()
+            .min_connections(0)
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .test_before_acquire(false);
+        Self { pool, connect: RwLock::new(connect), classify, slot: Mutex::new(None) }
+    }
+
+    /// Changes how the connection is opened, and replaces an open one.
+    pub(super) async fn adjust(
+        &self,
+        change: impl FnOnce(ConnectOptions<DB>) -> ConnectOptions<DB>,
+    ) {
+        let mut slot = self.slot.lock().await;
+        let mut connect = self.connect.write().unwrap_or_else(PoisonError::into_inner);
+        *connect = change(connect.clone());
+        *slot = None;
+    }
+
+    /// The connection; waits for whoever uses it now.
+    pub(super) async fn acquire(&self) -> Result<LineConn<'_, DB>> {
+        let mut slot = self.slot.lock().await;
+        let conn = match slot.take() {
+            Some(conn) => conn,
+            None => self.open().await.map_err(self.classify)?,
+        };
+        Ok(LineConn { slot, conn })
+    }
+
+    /// Bounds what happens on the line; past the deadline the future is dropped, and with it the
+    /// connection.
+    pub(super) async fn within<T>(
+        &self,
+        deadline: Duration,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        match tokio::time::timeout(deadline, work).await {
+            Ok(done) => done,
+            Err(_) => Err(StoreError::NoAnswer(deadline)),
+        }
+    }
+
+    /// A pool's hooks (`after_connect`) can be run by a pool alone, so the connection is opened by a
+    /// private one and taken out of it.
+    async fn open(&self) -> Result<DB::Connection, sqlx::Error> {
+        let connect = self.connect.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(self.pool.clone().connect_lazy_with(connect).acquire().await?.detach())
+    }
+}
+
+impl<DB: Database> LineConn<'_, DB> {
+    /// Puts the connection back for the next use; hands `done` through.
+    pub(super) fn keep<T>(self, done: T) -> T {
+        let Self { mut slot, conn } = self;
+        *slot = Some(conn);
+        done
+    }
+}
+
+impl<DB: Database> Deref for LineConn<'_, DB> {
+    type Target = DB::Connection;
+
+    fn deref(&self) -> &DB::Connection {
+        &self.conn
+    }
+}
+
+impl<DB: Database> DerefMut for LineConn<'_, DB> {
+    fn deref_mut(&mut self) -> &mut DB::Connection {
+        &mut self.conn
+    }
+}

@@ -51,8 +51,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn migrate(&self) -> Result<()>;
 
     /// Whether the tables are this binary's, and whether a runtime can work on this database at all
-    /// (`:memory:` cannot).
-    async fn check(&self) -> Result<()>;
+    /// (`:memory:` cannot). Returns the random identity that `migrate` has given the database.
+    async fn check(&self) -> Result<String>;
 
     // ---- lease --------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// A batch that fails as a whole is done row by row.
     async fn finish(
         &self,
-        endings: &[Ending],
+        endings: &[&Ending],
         outstanding: &[(Token, usize)],
     ) -> Result<Vec<Ended>>;
 

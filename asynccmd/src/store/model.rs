@@ -173,20 +173,23 @@ pub(crate) enum End {
     Dead { failure: NewFailure },
     /// → PENDING, due after `wait`, nothing counted.
     Snooze { wait: Duration },
-    /// → PENDING as it was, nothing counted.
-    Release,
+    /// → PENDING as it was, nothing counted; due after `wait`, or as it was if that is zero.
+    Release { wait: Duration },
     /// → KILLED, by the handler.
     Cancel { reason: String },
 }
 
 /// What became of one ending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Written: the state that the row went to (a deleted row went to SUCCESS).
     As(Status),
-    /// The row is RUNNING under this token still, but locked by another session: try again.
-    #[allow(dead_code, reason = "SQLite locks no single rows")]
+    /// The row is RUNNING under this token still, but another session kept it from being written: try
+    /// again.
     Locked,
+    /// The row is RUNNING under this token still, and the database refuses this end for good, for the
+    /// reason it gives: end it another way.
+    Refused(String),
     /// The row is not RUNNING under this token: it ended before, or was taken away.
     Fenced,
 }
@@ -272,6 +275,43 @@ pub struct Filter {
     pub before: Option<CommandId>,
     /// At most so many: 0 is taken as 50, more than 1000 as 1000.
     pub limit: usize,
+}
+
+impl Filter {
+    /// All commands, the newest 50.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only this state.
+    pub fn status(mut self, status: Status) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Only this stored type.
+    pub fn command_type(mut self, command_type: impl Into<String>) -> Self {
+        self.command_type = Some(command_type.into());
+        self
+    }
+
+    /// Only this business key.
+    pub fn biz_key(mut self, key: impl Into<String>) -> Self {
+        self.biz_key = Some(key.into());
+        self
+    }
+
+    /// Only older ones than this: the last one of the page before.
+    pub fn before(mut self, id: impl Into<CommandId>) -> Self {
+        self.before = Some(id.into());
+        self
+    }
+
+    /// At most so many, 1 to 1000.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
 }
 
 /// A command's row, for people and programs that operate.

@@ -1,51 +1,154 @@
-//! stub
-use super::model::*;
-use super::*;
-use crate::command::*;
-use async_trait::async_trait;
-use sqlx::SqliteConnection;
+//! SQLite.
+//!
+//! One writer at a time, whoever it is: every write of ours begins immediate, so that it waits for the
+//! file's lock before it has read anything, and reads that may find nothing to do take no lock first.
+//! The runtime has three connections of its own: one for what changes rows, one for leases, which must
+//! not wait behind it, and one for reads that must answer while a writer holds the file.
+
+mod claim;
+mod fault;
+pub(super) mod finish;
+pub(super) mod insert;
+mod lease;
+pub(super) mod migrate;
+mod operate;
+mod recover;
+mod retention;
+mod rows;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
-pub(super) struct SqliteStore(sqlx::SqlitePool);
-impl SqliteStore {
-    pub(super) fn new(p: sqlx::SqlitePool) -> Self {
-        Self(p)
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteSynchronous};
+use sqlx::{Sqlite, SqliteConnection};
+
+use super::conn::{AnyPool, Backend, Conn, sealed};
+use super::line::Line;
+use super::model::{
+    Claim, CommandRow, Death, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed, Operated,
+    Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want, Which,
+};
+use super::{Result, Store};
+use crate::command::{Draft, Due};
+use crate::ids::{CommandId, InstanceId, Token};
+use fault::classify;
+
+/// How long a statement of the runtime may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long a connection of ours waits for another writer. Past it the call fails as `Busy`, and the
+/// runtime tries again.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// More than there are texts under `sql/`: each stays prepared.
+const STATEMENTS: usize = 128;
+
+/// Rows that the driver's thread may be ahead of its reader: a claim's batch.
+const ROWS_AHEAD: usize = 1_024;
+
+impl Backend for Sqlite {}
+
+impl sealed::Backend for Sqlite {
+    fn conn(connection: &mut SqliteConnection) -> Conn<'_> {
+        Conn::Sqlite(connection)
+    }
+
+    fn pool(pool: &AnyPool) -> Option<&SqlitePool> {
+        match pool {
+            AnyPool::Sqlite(pool) => Some(pool),
+        }
+    }
+
+    fn begin(
+        pool: &SqlitePool,
+    ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
+        Box::pin(pool.begin_with("begin immediate"))
     }
 }
+
+/// A SQLite database.
+pub(super) struct SqliteStore {
+    pool: SqlitePool,
+    work: Line<Sqlite>,
+    lease: Line<Sqlite>,
+    read: Line<Sqlite>,
+}
+
+impl SqliteStore {
+    pub(super) fn new(pool: SqlitePool) -> Self {
+        let options = SqliteConnectOptions::clone(&pool.connect_options())
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(BUSY)
+            .statement_cache_capacity(STATEMENTS)
+            .row_buffer_size(ROWS_AHEAD);
+        let line = || Line::new(&pool, options.clone(), classify);
+        Self { work: line(), lease: line(), read: line(), pool }
+    }
+}
+
+/// One call on a line: its connection is kept for the next one if the call succeeds.
+macro_rules! on {
+    ($line:expr, $deadline:expr, $call:path $(, $argument:expr)*) => {
+        $line
+            .within($deadline, async {
+                let mut conn = $line.acquire().await?;
+                let done = $call(&mut conn $(, $argument)*).await.map_err(classify)?;
+                Ok(conn.keep(done))
+            })
+            .await
+    };
+}
+
 #[async_trait]
 impl Store for SqliteStore {
     async fn migrate(&self) -> Result<()> {
-        todo!()
+        migrate::migrate(&self.pool).await
     }
-    async fn check(&self) -> Result<()> {
-        todo!()
+
+    async fn check(&self) -> Result<String> {
+        let mut conn = self.pool.acquire().await.map_err(classify)?;
+        migrate::check(&mut conn).await
     }
+
     async fn register(
         &self,
         instance: InstanceId,
         name: &str,
         stall: Duration,
     ) -> Result<Vec<Peer>> {
-        todo!()
+        // A heartbeat that waits for longer than its deadline would hold up the next one.
+        self.lease.adjust(|options| options.busy_timeout(BUSY.min(stall / 4))).await;
+        on!(self.lease, DEADLINE, lease::register, instance, name)
     }
+
     async fn heartbeat(
         &self,
         instance: InstanceId,
         deadline: Duration,
     ) -> Result<Option<Vec<Peer>>> {
-        todo!()
+        on!(self.lease, deadline, lease::heartbeat, instance)
     }
+
     async fn bury(&self, peer: Peer, stall: Duration) -> Result<bool> {
-        todo!()
+        on!(self.lease, DEADLINE, lease::bury, peer, stall)
     }
+
     async fn closing(&self, instance: InstanceId) -> Result<()> {
-        todo!()
+        on!(self.lease, DEADLINE, lease::closing, instance)
     }
+
     async fn deregister(&self, instance: InstanceId) -> Result<()> {
-        todo!()
+        on!(self.lease, DEADLINE, lease::deregister, instance)
     }
+
     async fn claim(&self, instance: InstanceId, token: Token, wants: &[Want]) -> Result<Claim> {
-        todo!()
+        on!(self.work, DEADLINE, claim::claim, instance, token, wants)
     }
+
     async fn claim_ids(
         &self,
         instance: InstanceId,
@@ -53,8 +156,9 @@ impl Store for SqliteStore {
         types: &[&'static str],
         ids: &[CommandId],
     ) -> Result<Claim> {
-        todo!()
+        on!(self.work, DEADLINE, claim::claim_ids, instance, token, types, ids)
     }
+
     async fn claim_suspect(
         &self,
         instance: InstanceId,
@@ -62,119 +166,113 @@ impl Store for SqliteStore {
         known: &[&'static str],
         types: &[&'static str],
     ) -> Result<Claim> {
-        todo!()
+        on!(self.work, DEADLINE, claim::claim_suspect, instance, token, known, types)
     }
+
     async fn finish(
         &self,
-        endings: &[Ending],
+        endings: &[&Ending],
         outstanding: &[(Token, usize)],
     ) -> Result<Vec<Ended>> {
-        todo!()
+        self.work
+            .within(DEADLINE, async {
+                let mut conn = self.work.acquire().await?;
+                let ended = finish::finish(&mut conn, endings, outstanding).await?;
+                Ok(conn.keep(ended))
+            })
+            .await
     }
+
     async fn drop_receipts(&self, tokens: &[Token]) -> Result<()> {
-        todo!()
+        on!(self.work, DEADLINE, claim::drop_receipts, tokens)
     }
+
     async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered> {
-        todo!()
+        self.work
+            .within(DEADLINE, async {
+                let mut conn = self.work.acquire().await?;
+                let recovered = recover::recover(&mut conn, known, limit).await?;
+                Ok(conn.keep(recovered))
+            })
+            .await
     }
+
     async fn receipts(&self, instance: InstanceId) -> Result<Vec<Receipt>> {
-        todo!()
+        on!(self.read, DEADLINE, claim::receipts, instance)
     }
+
     async fn held(&self, pairs: &[(CommandId, Token)]) -> Result<Vec<Held>> {
-        todo!()
+        on!(self.read, DEADLINE, claim::held, pairs)
     }
+
     async fn progress(&self, reports: &[(CommandId, Token, String)]) -> Result<()> {
-        todo!()
+        on!(self.work, DEADLINE, claim::progress, reports)
     }
+
     async fn sweep(&self, after: CommandId, limit: usize, rules: &RetentionRules) -> Result<Sweep> {
-        todo!()
+        on!(self.work, DEADLINE, retention::sweep, after, limit, rules)
     }
+
     async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        todo!()
+        // One row is one statement, and that is a transaction by itself.
+        if drafts.len() == 1 {
+            let mut conn = self.pool.acquire().await.map_err(classify)?;
+            return insert::insert(&mut conn, drafts).await;
+        }
+        let mut tx = self.pool.begin_with("begin immediate").await.map_err(classify)?;
+        let inserted = insert::insert(&mut tx, drafts).await?;
+        tx.commit().await.map_err(classify)?;
+        Ok(inserted)
     }
-    async fn cancel(&self, command_type: &str, which: &model::Which) -> Result<u64> {
-        todo!()
+
+    async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {
+        let mut conn = self.pool.acquire().await.map_err(classify)?;
+        insert::cancel(&mut conn, command_type, which).await
     }
-    async fn reschedule(
-        &self,
-        command_type: &str,
-        which: &model::Which,
-        due: crate::command::Due,
-    ) -> Result<u64> {
-        todo!()
+
+    async fn reschedule(&self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
+        let mut conn = self.pool.acquire().await.map_err(classify)?;
+        insert::reschedule(&mut conn, command_type, which, due).await
     }
+
     async fn list(&self, filter: &Filter) -> Result<Vec<CommandRow>> {
-        todo!()
+        operate::list(&self.pool, filter).await.map_err(classify)
     }
+
     async fn get(&self, id: CommandId) -> Result<Option<(CommandRow, Vec<FailureRow>)>> {
-        todo!()
+        operate::get(&self.pool, id).await.map_err(classify)
     }
+
     async fn retry(&self, id: CommandId) -> Result<Operated> {
-        todo!()
+        operate::retry(&self.pool, id).await.map_err(classify)
     }
+
     async fn requeue(&self, id: CommandId) -> Result<Operated> {
-        todo!()
+        operate::requeue(&self.pool, id).await.map_err(classify)
     }
+
     async fn kill(&self, id: CommandId, reason: &str, force: bool) -> Result<Killed> {
-        todo!()
+        operate::kill(&self.pool, id, reason, force).await.map_err(classify)
     }
+
     async fn dead(&self, limit: usize) -> Result<(u64, Vec<Death>)> {
-        todo!()
+        operate::dead(&self.pool, limit).await.map_err(classify)
     }
+
     async fn census(&self) -> Result<Vec<TypeCount>> {
-        todo!()
+        operate::census(&self.pool).await.map_err(classify)
     }
+
     async fn pending_types(&self) -> Result<Vec<String>> {
-        todo!()
+        operate::pending_types(&self.pool).await.map_err(classify)
     }
+
     async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)> {
-        todo!()
+        operate::due_and_running(&self.pool, types).await.map_err(classify)
     }
+
     #[cfg(feature = "testing")]
     async fn advance(&self, by: Duration) -> Result<u64> {
-        todo!()
-    }
-}
-pub(super) mod insert {
-    use super::*;
-    pub(in crate::store) async fn insert(
-        _c: &mut SqliteConnection,
-        _d: &[Draft],
-    ) -> Result<Vec<Inserted>> {
-        todo!()
-    }
-    pub(in crate::store) async fn cancel(
-        _c: &mut SqliteConnection,
-        _t: &str,
-        _w: &Which,
-    ) -> Result<u64> {
-        todo!()
-    }
-    pub(in crate::store) async fn reschedule(
-        _c: &mut SqliteConnection,
-        _t: &str,
-        _w: &Which,
-        _d: Due,
-    ) -> Result<u64> {
-        todo!()
-    }
-}
-pub(super) mod finish {
-    use super::*;
-    pub(in crate::store) async fn finish_in(
-        _c: &mut SqliteConnection,
-        _i: CommandId,
-        _t: Token,
-        _o: &StoredOutput,
-        _d: bool,
-        _f: &[Draft],
-    ) -> Result<EndedIn> {
-        todo!()
-    }
-}
-pub(super) mod migrate {
-    use super::*;
-    pub(in crate::store) async fn identity(_c: &mut SqliteConnection) -> Result<Option<String>> {
-        todo!()
+        operate::advance(&self.pool, by).await.map_err(classify)
     }
 }

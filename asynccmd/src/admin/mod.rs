@@ -1,0 +1,10 @@
+//! What an operator does: look, retry, requeue, kill, and ask whether all is well.
+//!
+//! Floor 6: imports floors 0 to 4. Every outer face (a program, later HTTP, page and command line)
+//! calls these and holds no rule of its own.
+
+mod api;
+mod health;
+
+pub use api::{Admin, CommandDetail, Kill, KillAnswer};
+pub use health::{Health, Notice, Reason};

@@ -1,0 +1,102 @@
+//! Thousands of submits at once.
+
+use std::future::IntoFuture;
+
+use futures_util::future::BoxFuture;
+
+use super::options::{Options, option_methods};
+use super::target::Target;
+use super::{Client, Submitted};
+use crate::command::{Command, Draft};
+use crate::error::SubmitError;
+
+/// A batch on its way into its rows: a builder that submits when it is awaited.
+///
+/// Its options apply to every row; business keys are as the attribute says.
+#[must_use = "a submit writes nothing until it is awaited"]
+pub struct SubmitAll<'a, C: Command> {
+    to: Target<'a>,
+    client: Client,
+    payloads: Vec<C::Payload>,
+    options: Options,
+}
+
+impl Client {
+    /// Submits many commands of one type, in few statements.
+    ///
+    /// The answer has one [`Submitted`] a payload, in their order; unique keys hold within the batch
+    /// too, so that the second of two twins gets the first one's number. All rows are checked before
+    /// the first is written. To `&Client` the batch is one transaction; on a bare connection without
+    /// an open transaction a large batch is several.
+    ///
+    /// ```
+    /// # use asynccmd::{command, Client, CommandError};
+    /// # #[command(type = "greet")]
+    /// # async fn greet(name: String) -> Result<(), CommandError> { Ok(()) }
+    /// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let names = ["Ada", "Grace", "Barbara"];
+    /// let greetings = names.map(|name| Greet { name: name.into() });
+    /// let sent = client.submit_all::<Greet>(&client, greetings).await?;
+    /// assert_eq!(sent.len(), 3);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SubmitError::InBatch`] with the index of the first payload that is refused, before anything is
+    /// written; after that only what the database says, and then no row is there (in the caller's
+    /// transaction: none once that is rolled back).
+    pub fn submit_all<'a, C: Command>(
+        &self,
+        to: impl Into<Target<'a>>,
+        payloads: impl IntoIterator<Item = C::Payload>,
+    ) -> SubmitAll<'a, C> {
+        SubmitAll {
+            to: to.into(),
+            client: self.clone(),
+            payloads: payloads.into_iter().collect(),
+            options: Options::default(),
+        }
+    }
+}
+
+impl<C: Command> SubmitAll<'_, C> {
+    option_methods!();
+
+    fn drafts(&self) -> Result<Vec<Draft>, SubmitError> {
+        let parent = self.to.with_rules(|_, parent| parent);
+        let draft = |(index, payload)| {
+            self.options
+                .draft::<C>(payload, None, self.client.rules(), parent)
+                .map_err(|source| SubmitError::InBatch { index, source: Box::new(source) })
+        };
+        self.payloads.iter().enumerate().map(draft).collect()
+    }
+}
+
+impl<C: Command> std::fmt::Debug for SubmitAll<'_, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SubmitAll")
+            .field("type", &C::TYPE)
+            .field("to", &self.to)
+            .field("rows", &self.payloads.len())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, C: Command> IntoFuture for SubmitAll<'a, C> {
+    type Output = Result<Vec<Submitted>, SubmitError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let drafts = self.drafts();
+        let to = self.to;
+        Box::pin(async move {
+            let drafts = drafts?;
+            if drafts.is_empty() {
+                return Ok(Vec::new());
+            }
+            to.insert(&drafts).await
+        })
+    }
+}

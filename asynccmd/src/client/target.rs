@@ -1,0 +1,177 @@
+//! Where a submit goes.
+
+use std::fmt;
+
+use super::{Client, Tx};
+use crate::command::{Context, Draft, Due, ports};
+use crate::store::model::Inserted;
+use crate::store::{Backend, Conn};
+
+/// Where a submit writes: anything that converts into this.
+///
+/// | from | the command exists | it is found |
+/// |---|---|---|
+/// | `&Client` | at once, in a transaction of its own | at once |
+/// | `&mut Tx<'_, DB>` | with the transaction's commit | at once after it |
+/// | `&mut sqlx::Transaction<'_, DB>`, `&mut SqliteConnection`, `&mut PoolConnection<Sqlite>` | with the transaction's commit | by the next poll |
+/// | `&Context` | with the success of the attempt | at once after it |
+#[derive(Debug)]
+pub struct Target<'a>(pub(super) Kind<'a>);
+
+#[derive(Debug)]
+pub(super) enum Kind<'a> {
+    Place(Place<'a>),
+    /// Kept until the end of the attempt.
+    Context(&'a Context),
+}
+
+/// Where a change of stored commands happens: a [`Target`] other than a [`Context`].
+#[derive(Debug)]
+pub struct Place<'a>(pub(super) Connected<'a>);
+
+pub(super) enum Connected<'a> {
+    /// In a transaction of the store's own.
+    Client(&'a Client),
+    /// In the caller's.
+    Conn { conn: Conn<'a>, tx: Option<Notebook<'a>> },
+}
+
+impl fmt::Debug for Connected<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client(_) => "client",
+            Self::Conn { tx: Some(_), .. } => "enlisted transaction",
+            Self::Conn { tx: None, .. } => "bare connection",
+        })
+    }
+}
+
+/// A [`Tx`]'s notes of what its commit will make visible, and the client that will be told.
+pub struct Notebook<'a> {
+    pub(super) client: &'a Client,
+    pub(super) notes: &'a mut Notes,
+}
+
+impl fmt::Debug for Notebook<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.notes.fmt(f)
+    }
+}
+
+/// What a commit will make visible.
+#[derive(Debug, Default)]
+pub struct Notes {
+    pub(super) visible: ports::Committed,
+    pub(super) created: u64,
+}
+
+impl Notes {
+    /// Notes rows that these drafts have just become. A duplicate is none of ours: whoever inserted it
+    /// has noted it.
+    pub(super) fn inserted(&mut self, drafts: &[Draft], rows: &[Inserted]) {
+        for (draft, row) in drafts.iter().zip(rows).filter(|(_, row)| row.created) {
+            self.created += 1;
+            if !due_at_once(draft.due) {
+                continue;
+            }
+            if draft.immediate {
+                self.visible.immediate.push((row.id, draft.command_type));
+            } else {
+                self.due(draft.command_type);
+            }
+        }
+    }
+
+    /// Notes that something of this type is due.
+    pub(super) fn due(&mut self, command_type: &'static str) {
+        if !self.visible.due.contains(&command_type) {
+            self.visible.due.push(command_type);
+        }
+    }
+}
+
+/// A guess by this machine's clock, for wake-ups alone: the database's decides what is claimed.
+pub(super) fn due_at_once(due: Due) -> bool {
+    match due {
+        Due::After(wait) => wait.is_zero(),
+        Due::At(at) => at <= chrono::Utc::now(),
+    }
+}
+
+/// A transaction of the caller's: [`Tx`], `sqlx::Transaction`, or a connection on which one is open.
+/// Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no transaction that asynccmd can write in",
+    label = "not a `Tx`, a `sqlx::Transaction` or a connection of a supported database",
+    note = "pass `&mut tx` with `tx` from `client.begin()`, `client.enlist(…)` or `pool.begin()`; without a transaction pass `&client`"
+)]
+pub trait InTransaction: sealed::Open {}
+
+pub(crate) mod sealed {
+    use super::{Conn, Notebook};
+
+    pub trait Open {
+        fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>);
+    }
+}
+
+impl<DB: Backend> InTransaction for Tx<'_, DB> {}
+impl<DB: Backend> sealed::Open for Tx<'_, DB> {
+    fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
+        self.parts()
+    }
+}
+
+impl<DB: Backend> InTransaction for sqlx::Transaction<'_, DB> {}
+impl<DB: Backend> sealed::Open for sqlx::Transaction<'_, DB> {
+    fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
+        (DB::conn(self), None)
+    }
+}
+
+impl<DB: Backend> InTransaction for sqlx::pool::PoolConnection<DB> {}
+impl<DB: Backend> sealed::Open for sqlx::pool::PoolConnection<DB> {
+    fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
+        (DB::conn(self), None)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl InTransaction for sqlx::SqliteConnection {}
+#[cfg(feature = "sqlite")]
+impl sealed::Open for sqlx::SqliteConnection {
+    fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
+        (Conn::Sqlite(self), None)
+    }
+}
+
+impl<'a> From<&'a Client> for Place<'a> {
+    fn from(client: &'a Client) -> Self {
+        Self(Connected::Client(client))
+    }
+}
+
+impl<'a, T: InTransaction> From<&'a mut T> for Place<'a> {
+    fn from(tx: &'a mut T) -> Self {
+        let (conn, tx) = tx.open();
+        Self(Connected::Conn { conn, tx })
+    }
+}
+
+impl<'a> From<&'a Client> for Target<'a> {
+    fn from(client: &'a Client) -> Self {
+        Self(Kind::Place(client.into()))
+    }
+}
+
+impl<'a, T: InTransaction> From<&'a mut T> for Target<'a> {
+    fn from(tx: &'a mut T) -> Self {
+        Self(Kind::Place(tx.into()))
+    }
+}
+
+impl<'a> From<&'a Context> for Target<'a> {
+    fn from(context: &'a Context) -> Self {
+        Self(Kind::Context(context))
+    }
+}

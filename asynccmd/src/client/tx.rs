@@ -1,0 +1,102 @@
+//! A transaction whose commit starts what was submitted through it.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use super::Client;
+use super::target::{Notebook, Notes};
+use crate::store::{Backend, Conn};
+
+/// A transaction of the caller's, from [`Client::enlist`] or [`Client::begin`].
+///
+/// It derefs to the connection, as sqlx's own does: `query.execute(&mut *tx)`. Dropped or rolled
+/// back, nothing was submitted and nothing starts.
+#[must_use = "a transaction that is dropped is rolled back"]
+pub struct Tx<'t, DB: Backend> {
+    client: Client,
+    tx: sqlx::Transaction<'t, DB>,
+    notes: Notes,
+}
+
+/// What a commit did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Committed {
+    /// The commands that this transaction has made; duplicates of existing ones are not among them.
+    pub created: u64,
+}
+
+/// Why a transaction could not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BeginError {
+    /// The client's pool is of another kind.
+    #[error("the client's database is {found}, not {asked}; begin a transaction of that kind")]
+    OtherDatabase {
+        /// The kind that was asked for.
+        asked: &'static str,
+        /// The kind that the client's pool has.
+        found: String,
+    },
+    /// What the database or its pool said.
+    #[error("the transaction could not begin")]
+    Database(#[source] sqlx::Error),
+}
+
+impl<'t, DB: Backend> Tx<'t, DB> {
+    pub(super) fn new(client: Client, tx: sqlx::Transaction<'t, DB>) -> Self {
+        Self { client, tx, notes: Notes::default() }
+    }
+
+    /// The client that this transaction was begun or enlisted with.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Commits; then, if there is a runtime in the process, immediate commands start and its scheduler
+    /// wakes.
+    ///
+    /// # Errors
+    /// What the database says. As with every database, an error or a dropped future leaves open
+    /// whether the transaction was committed; nothing is started then, and if it was, a poll finds
+    /// what it submitted.
+    pub async fn commit(self) -> Result<Committed, sqlx::Error> {
+        let Self { client, tx, notes } = self;
+        tx.commit().await?;
+        client.committed(notes.visible);
+        Ok(Committed { created: notes.created })
+    }
+
+    /// Rolls back: nothing was submitted.
+    ///
+    /// # Errors
+    /// What the database says; the transaction is not committed even then.
+    pub async fn rollback(self) -> Result<(), sqlx::Error> {
+        self.tx.rollback().await
+    }
+
+    pub(super) fn parts(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
+        let notebook = Notebook { client: &self.client, notes: &mut self.notes };
+        (DB::conn(&mut self.tx), Some(notebook))
+    }
+}
+
+impl<DB: Backend> Deref for Tx<'_, DB> {
+    type Target = DB::Connection;
+
+    fn deref(&self) -> &Self::Target {
+        &self.tx
+    }
+}
+
+impl<DB: Backend> DerefMut for Tx<'_, DB> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.tx
+    }
+}
+
+impl<DB: Backend> fmt::Debug for Tx<'_, DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tx").field("notes", &self.notes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,316 @@
+//! RUNNING → where each attempt's ending says.
+
+use std::collections::HashMap;
+
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+use super::fault::classify;
+use super::insert::{due_at, insert_under};
+use super::rows::{self, excerpt, json, json_ids, json_tokens, now, storable};
+use crate::command::{Draft, Due, StoredOutput};
+use crate::ids::{CommandId, Token};
+use crate::store::Result;
+use crate::store::model::{End, Ended, EndedIn, Ending, NewFailure, Status};
+
+/// Ends attempts in one transaction; where that fails as a whole, row by row, so that one row which
+/// the database refuses holds up no other.
+pub(super) async fn finish(
+    conn: &mut SqliteConnection,
+    endings: &[&Ending],
+    outstanding: &[(Token, usize)],
+) -> Result<Vec<Ended>> {
+    let error = match batch(conn, endings, outstanding).await.map_err(classify) {
+        Ok(ended) => return Ok(ended),
+        Err(error) if error.is_transient() => return Err(error),
+        Err(error) => error,
+    };
+    tracing::warn!(%error, rows = endings.len(), "a batch of ends was refused; ending row by row");
+    let mut ended = Vec::with_capacity(endings.len());
+    for ending in endings {
+        // Whatever happens now, earlier rows of this call are committed: their ends must be told.
+        ended.push(match batch(conn, std::slice::from_ref(ending), &[]).await.map_err(classify) {
+            Ok(mut alone) => alone.pop().unwrap_or(Ended::Locked),
+            Err(error) if error.is_transient() => Ended::Locked,
+            Err(error) => Ended::Refused(told(&error)),
+        });
+    }
+    // The counts of `outstanding` hold for one transaction; here the receipts' rows are asked.
+    let tokens: Vec<_> = outstanding.iter().map(|(token, _)| *token).collect();
+    if let Err(error) = super::claim::drop_receipts(conn, &tokens).await.map_err(classify) {
+        tracing::warn!(%error, "receipts stay until they are dropped by a later call");
+    }
+    Ok(ended)
+}
+
+/// An error with what the database said.
+fn told(error: &crate::error::StoreError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+async fn batch(
+    conn: &mut SqliteConnection,
+    endings: &[&Ending],
+    outstanding: &[(Token, usize)],
+) -> Result<Vec<Ended>, sqlx::Error> {
+    let mut tx = conn.begin_with("begin immediate").await?;
+    let now = now();
+    let ended = match plainly(&mut tx, endings, now).await? {
+        Some(ended) => ended,
+        None => {
+            // Some row was fenced or is to be killed: undo, and look at each row.
+            tx.rollback().await?;
+            tx = conn.begin_with("begin immediate").await?;
+            row_by_row(&mut tx, endings, now).await?
+        }
+    };
+    let mut counts: HashMap<Token, usize> = HashMap::new();
+    for (ending, ended) in endings.iter().zip(&ended) {
+        if matches!(ended, Ended::As(_)) {
+            *counts.entry(ending.token).or_default() += 1;
+        }
+    }
+    let all: Vec<_> = outstanding
+        .iter()
+        .filter(|(token, left)| counts.get(token) == Some(left))
+        .map(|(token, _)| token)
+        .collect();
+    if !all.is_empty() {
+        sqlx::query(include_str!("sql/receipt_delete.sql"))
+            .bind(json_tokens(all)?)
+            .execute(&mut *tx)
+            .await?;
+    }
+    tx.commit().await?;
+    Ok(ended)
+}
+
+/// The short way, for a batch of nothing but successes without output and follow-ups. `None`: not such
+/// a batch, or not all of its rows could go it.
+async fn plainly(
+    conn: &mut SqliteConnection,
+    endings: &[&Ending],
+    now: i64,
+) -> Result<Option<Vec<Ended>>, sqlx::Error> {
+    let mut groups: HashMap<(Token, bool), Vec<CommandId>> = HashMap::new();
+    for ending in endings {
+        match &ending.end {
+            End::Success { output: StoredOutput::Nothing, delete, follow_ups }
+                if follow_ups.is_empty() =>
+            {
+                groups.entry((ending.token, *delete)).or_default().push(ending.id);
+            }
+            _ => return Ok(None),
+        }
+    }
+    for ((token, delete), ids) in groups {
+        let listed = json_ids(ids.iter().copied());
+        let query = if delete {
+            sqlx::query(include_str!("sql/finish_delete.sql"))
+                .bind(&listed)
+                .bind(&token.as_bytes()[..])
+        } else {
+            sqlx::query(include_str!("sql/finish_success.sql"))
+                .bind(&listed)
+                .bind(&token.as_bytes()[..])
+                .bind(now)
+        };
+        if query.execute(&mut *conn).await?.rows_affected() != ids.len() as u64 {
+            return Ok(None);
+        }
+        if delete {
+            forget_failures(conn, listed).await?;
+        }
+    }
+    Ok(Some(vec![Ended::As(Status::Success); endings.len()]))
+}
+
+/// Every kind of end. A row is told apart by its id and claim: two claims of one command can end in the
+/// same batch, and one of them is fenced.
+async fn row_by_row(
+    conn: &mut SqliteConnection,
+    endings: &[&Ending],
+    now: i64,
+) -> Result<Vec<Ended>, sqlx::Error> {
+    let mut went: HashMap<(CommandId, u32), Status> = HashMap::new();
+
+    let gone: Vec<_> = endings
+        .iter()
+        .filter(|ending| matches!(ending.end, End::Success { delete: true, .. }))
+        .map(|ending| (ending.id, ending.token.to_string()))
+        .collect();
+    if !gone.is_empty() {
+        let rows = sqlx::query(include_str!("sql/finish_delete_rows.sql"))
+            .bind(json(&gone)?)
+            .fetch_all(&mut *conn)
+            .await?;
+        for row in &rows {
+            went.insert(claim_of(row)?, Status::Success);
+        }
+        forget_failures(conn, json_ids(went.keys().map(|(id, _)| *id))).await?;
+    }
+
+    let given: Vec<_> = endings
+        .iter()
+        .filter(|ending| !went.contains_key(&(ending.id, ending.run_no)))
+        .map(|ending| values(ending, now))
+        .collect();
+    if !given.is_empty() {
+        let rows = sqlx::query(include_str!("sql/finish_rows.sql"))
+            .bind(json(&given)?)
+            .bind(now)
+            .fetch_all(&mut *conn)
+            .await?;
+        for row in &rows {
+            went.insert(claim_of(row)?, rows::status(row, 2)?);
+        }
+    }
+
+    let (mut failures, mut follow_ups) = (Vec::new(), Vec::new());
+    for ending in endings {
+        let Some(status) = went.get(&(ending.id, ending.run_no)) else { continue };
+        match &ending.end {
+            End::Success { follow_ups: drafts, .. } if *status == Status::Success => {
+                follow_ups.extend(drafts.iter().map(|draft| (draft, Some(ending.id))));
+            }
+            End::Retry { failure, .. } | End::Dead { failure } => failures.push((
+                ending.id,
+                ending.run_no,
+                failure.kind.as_str(),
+                ending.instance,
+                storable(&failure.message),
+            )),
+            _ => {}
+        }
+    }
+    if !failures.is_empty() {
+        sqlx::query(include_str!("sql/finish_failures.sql"))
+            .bind(json(&failures)?)
+            .bind(now)
+            .execute(&mut *conn)
+            .await?;
+    }
+    if !follow_ups.is_empty() {
+        insert_under(conn, &follow_ups).await?;
+    }
+    Ok(endings
+        .iter()
+        .map(|ending| match went.get(&(ending.id, ending.run_no)) {
+            Some(status) => Ended::As(*status),
+            None => Ended::Fenced,
+        })
+        .collect())
+}
+
+/// An ending as `finish_rows.sql` takes it.
+type Values<'e> = (
+    CommandId,
+    String,
+    &'static str,
+    u8,
+    Option<i64>,
+    Option<&'e str>,
+    Option<String>,
+    Option<String>,
+    u8,
+);
+
+fn values(ending: &Ending, now: i64) -> Values<'_> {
+    let after = |wait| Some(due_at(Due::After(wait), now));
+    let error = |failure: &NewFailure| Some(excerpt(&failure.message));
+    let (status, counted, due, result, error, reason, release) = match &ending.end {
+        End::Success { output, .. } => {
+            let (result, left) = stored(output);
+            (Status::Success, 0, None, result, left, None, 0)
+        }
+        End::Retry { failure, wait } => {
+            (Status::Pending, 1, after(*wait), None, error(failure), None, 0)
+        }
+        End::Dead { failure } => (Status::Dead, 1, None, None, error(failure), None, 0),
+        End::Snooze { wait } => (Status::Pending, 0, after(*wait), None, None, None, 0),
+        End::Release { wait } => {
+            let due = if wait.is_zero() { None } else { after(*wait) };
+            (Status::Pending, 0, due, None, None, None, 1)
+        }
+        End::Cancel { reason } => {
+            let reason =
+                reason.chars().take(crate::store::model::limits::REASON).collect::<String>();
+            (Status::Killed, 0, None, None, None, Some(storable(&reason).into_owned()), 0)
+        }
+    };
+    let token = ending.token.to_string();
+    (ending.id, token, status.as_str(), counted, due, result, error, reason, release)
+}
+
+/// An output as stored, and what the row says where it is not.
+fn stored(output: &StoredOutput) -> (Option<&str>, Option<String>) {
+    match output {
+        StoredOutput::Nothing => (None, None),
+        StoredOutput::Json(json) => (Some(json), None),
+        StoredOutput::Left(why) => (None, Some(excerpt(why))),
+    }
+}
+
+fn claim_of(row: &SqliteRow) -> Result<(CommandId, u32), sqlx::Error> {
+    Ok((rows::id(row, 0)?, row.try_get(1)?))
+}
+
+async fn forget_failures(conn: &mut SqliteConnection, ids: String) -> Result<(), sqlx::Error> {
+    sqlx::query(include_str!("sql/failures_delete.sql")).bind(ids).execute(conn).await?;
+    Ok(())
+}
+
+/// RUNNING → SUCCESS in the handler's own transaction.
+pub(in crate::store) async fn finish_in(
+    conn: &mut SqliteConnection,
+    id: CommandId,
+    token: Token,
+    output: &StoredOutput,
+    delete: bool,
+    follow_ups: &[Draft],
+) -> Result<EndedIn> {
+    end_in(conn, id, token, output, delete, follow_ups).await.map_err(classify)
+}
+
+async fn end_in(
+    conn: &mut SqliteConnection,
+    id: CommandId,
+    token: Token,
+    output: &StoredOutput,
+    delete: bool,
+    follow_ups: &[Draft],
+) -> Result<EndedIn, sqlx::Error> {
+    let query = if delete {
+        sqlx::query(include_str!("sql/finish_delete.sql"))
+            .bind(json_ids([id]))
+            .bind(&token.as_bytes()[..])
+    } else {
+        let (result, left) = stored(output);
+        sqlx::query(include_str!("sql/finish_in.sql"))
+            .bind(id.0)
+            .bind(&token.as_bytes()[..])
+            .bind(now())
+            .bind(result)
+            .bind(left)
+    };
+    if query.execute(&mut *conn).await?.rows_affected() == 0 {
+        let held: Option<Option<String>> =
+            sqlx::query_scalar(include_str!("sql/finish_in_found.sql"))
+                .bind(id.0)
+                .bind(&token.as_bytes()[..])
+                .fetch_optional(conn)
+                .await?;
+        return Ok(held.flatten().map_or(EndedIn::Fenced, EndedIn::KillRequested));
+    }
+    if delete {
+        forget_failures(conn, json_ids([id])).await?;
+    }
+    if !follow_ups.is_empty() {
+        insert_under(conn, &follow_ups.iter().map(|draft| (draft, Some(id))).collect::<Vec<_>>())
+            .await?;
+    }
+    Ok(EndedIn::Success)
+}

@@ -1,0 +1,172 @@
+//! Between rows of SQLite and the model.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::command::FailureKind;
+use crate::ids::{CommandId, InstanceId, Token, Uid};
+use crate::store::model::{ClaimedRow, CommandRow, Death, FailureRow, Status, limits};
+use crate::time::from_micros;
+
+type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
+
+/// The database's clock, in microseconds since 1970.
+///
+/// SQLite has no server: every process that uses the file is on one machine, so that machine's clock
+/// is the database's. It is read here and not by SQL because `unixepoch('subsec')` has milliseconds.
+/// A writer reads it once it holds the write lock, so that stamps do not run backwards from one
+/// transaction to the next.
+pub(super) fn now() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => crate::time::micros(since),
+        Err(_) => 0,
+    }
+}
+
+/// A value as the JSON text that `json_each` takes apart.
+pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))
+}
+
+/// Identity numbers as a JSON array.
+pub(super) fn json_ids(ids: impl IntoIterator<Item = CommandId>) -> String {
+    let mut text = String::from("[");
+    for id in ids {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&id.to_string());
+    }
+    text.push(']');
+    text
+}
+
+/// Tokens in hexadecimal as a JSON array.
+pub(super) fn json_tokens<'t>(tokens: impl IntoIterator<Item = &'t Token>) -> Result<String> {
+    json(&tokens.into_iter().map(Token::to_string).collect::<Vec<_>>())
+}
+
+/// A text that every database stores: NULs replaced.
+pub(super) fn storable(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
+
+/// The first characters of a text, NULs replaced.
+pub(super) fn excerpt(text: &str) -> String {
+    text.chars()
+        .take(limits::LAST_ERROR)
+        .map(|character| if character == '\0' { '\u{fffd}' } else { character })
+        .collect()
+}
+
+fn corrupt(column: &'static str) -> sqlx::Error {
+    sqlx::Error::ColumnDecode {
+        index: column.to_owned(),
+        source: "the stored value is not one that asynccmd writes".into(),
+    }
+}
+
+/// A count of a row. The table's checks keep it in range; a row edited by hand is cut.
+fn count(value: i64) -> u32 {
+    u32::try_from(value.max(0)).unwrap_or(u32::MAX)
+}
+
+pub(super) fn id(row: &SqliteRow, at: usize) -> Result<CommandId> {
+    row.try_get(at).map(CommandId)
+}
+
+pub(super) fn uid(row: &SqliteRow, at: usize) -> Result<Uid> {
+    Uid::from_slice(row.try_get(at)?).ok_or_else(|| corrupt("uid"))
+}
+
+pub(super) fn status(row: &SqliteRow, at: usize) -> Result<Status> {
+    row.try_get(at).map(Status::from_stored)
+}
+
+pub(super) fn token(row: &SqliteRow, at: usize) -> Result<Token> {
+    Token::from_slice(row.try_get(at)?).ok_or_else(|| corrupt("token"))
+}
+
+/// The ids of a receipt. Only a receipt edited by hand does not parse.
+pub(super) fn receipt_ids(row: &SqliteRow, at: usize) -> Result<Vec<CommandId>> {
+    serde_json::from_str(row.try_get(at)?).map_err(|_| corrupt("ids"))
+}
+
+fn time(row: &SqliteRow, column: &str) -> Result<DateTime<Utc>> {
+    row.try_get(column).map(from_micros)
+}
+
+pub(super) fn claimed(row: &SqliteRow) -> Result<ClaimedRow> {
+    Ok(ClaimedRow {
+        id: id(row, 0)?,
+        uid: uid(row, 1)?,
+        stored_type: row.try_get(2)?,
+        biz_key: row.try_get(3)?,
+        payload: row.try_get(4)?,
+        metadata: row.try_get(5)?,
+        max_retry: count(row.try_get(6)?),
+        retry_count: count(row.try_get(7)?),
+        crash_count: count(row.try_get(8)?),
+        run_no: count(row.try_get(9)?),
+        created_at: from_micros(row.try_get(10)?),
+    })
+}
+
+/// What a claim orders its rows by: level, due time, number.
+pub(super) fn claim_order(row: &SqliteRow) -> Result<(i64, i64, i64)> {
+    Ok((row.try_get(11)?, row.try_get(12)?, row.try_get(0)?))
+}
+
+pub(super) fn command(row: &SqliteRow) -> Result<CommandRow> {
+    let finished: Option<i64> = row.try_get("finished_at")?;
+    Ok(CommandRow {
+        id: CommandId(row.try_get("id")?),
+        uid: uid(row, 1)?,
+        command_type: row.try_get("cmd_type")?,
+        biz_key: row.try_get("biz_key")?,
+        payload: row.try_get("payload")?,
+        status: Status::from_stored(row.try_get("status")?),
+        priority: row.try_get::<i64, _>("priority")?.clamp(-128, 127) as i8,
+        max_retry: count(row.try_get("max_retry")?),
+        retry_count: count(row.try_get("retry_count")?),
+        crash_count: count(row.try_get("crash_count")?),
+        run_no: count(row.try_get("run_no")?),
+        next_run_at: time(row, "next_run_at")?,
+        last_error: row.try_get("last_error")?,
+        kill_reason: row.try_get("kill_reason")?,
+        result: row.try_get("result")?,
+        progress: row.try_get("progress")?,
+        metadata: row.try_get("metadata")?,
+        owner: row.try_get("owner")?,
+        parent: row.try_get::<Option<i64>, _>("parent_id")?.map(CommandId),
+        claimed_by: row.try_get::<Option<i64>, _>("claimed_by")?.map(InstanceId),
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        finished_at: finished.map(from_micros),
+    })
+}
+
+pub(super) fn failure(row: &SqliteRow) -> Result<FailureRow> {
+    Ok(FailureRow {
+        run_no: count(row.try_get(0)?),
+        kind: FailureKind::from_stored(row.try_get(1)?),
+        error: row.try_get(2)?,
+        instance: row.try_get::<Option<i64>, _>(3)?.map(InstanceId),
+        at: from_micros(row.try_get(4)?),
+    })
+}
+
+/// A row of (id, type, business key, last error).
+pub(super) fn death(row: &SqliteRow, kind: FailureKind) -> Result<Death> {
+    Ok(Death {
+        id: id(row, 0)?,
+        stored_type: row.try_get(1)?,
+        biz_key: row.try_get(2)?,
+        kind,
+        message: row.try_get(3)?,
+    })
+}

@@ -1,0 +1,3 @@
+-- Death as one write: only if the heartbeat is still the one that was seen, and too old.
+-- ?1 instance, ?2 the heartbeat that was seen, ?3 the latest heartbeat of the dead
+delete from async_command_instance where id = ?1 and heartbeat_at = ?2 and heartbeat_at < ?3

@@ -1,0 +1,6 @@
+-- DEAD → PENDING, due at once, counts to 0.
+-- ?1 id, ?2 now
+update async_command
+set status = 'PENDING', retry_count = 0, crash_count = 0, next_run_at = ?2, updated_at = ?2,
+    finished_at = null
+where id = ?1 and status = 'DEAD'
