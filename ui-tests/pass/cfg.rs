@@ -1,7 +1,7 @@
 //! What is configured away is away everywhere, and attributes go where they belong.
 #![deny(missing_docs, unused)]
 
-use asynccmd::{Command, command};
+use asynccmd::{Client, Command, command};
 
 #[command(type = "a", biz_key = "{kept}")]
 async fn handled(
@@ -45,7 +45,11 @@ fn main() {
     let payload = Handled { kept: 1, renamed: 2, plain: 3, rest: String::new() };
     assert_eq!(Handled::biz_key(&payload), "1");
     assert_eq!(Handled::SPEC.needs.len(), 1);
-    let _ = (submit_handled, handled, submit_kept, kept, last);
+    let _ = |client: &Client| {
+        drop(submit_handled(client, 1, 2, 3, String::new()));
+        drop(submit_kept(client, 1));
+    };
+    let _ = (handled, kept, last);
     let types: Vec<_> =
         asynccmd::Registry::collect().specs().iter().map(|spec| spec.command_type).collect();
     assert_eq!(types, ["a", "c", "d"]);

@@ -37,7 +37,10 @@ mod asynccmd_is_not_here {
 
 fn main() {
     use asynccmd_is_not_here::{Absolute, Handled, absolute, handled, submit_absolute, submit_handled};
-    let _ = (submit_handled, submit_absolute);
+    let _ = |client: &asynccmd::Client| {
+        drop(submit_handled(client, 1));
+        drop(submit_absolute(client, 1));
+    };
     let _ = (Handled { id: 1 }.id, Absolute { id: 1 }.id, absolute, handled);
     assert_eq!(asynccmd::Registry::collect().specs().len(), 2);
 }

@@ -71,7 +71,12 @@ fn main() {
 
     let key = Taken { to: 1, text: 2, context: 3, argument_1: 4 };
     assert_eq!(Taken::biz_key(&key), "1234");
-    let _ = (payload, ctx, argument_0, taken, glue, spec, submits, within, submit_within);
-    let _ = (submit_spec, shadows::shadowed, shadows::submit_shadowed);
+    let _ = (payload, ctx, argument_0, taken, glue, spec, submits, within);
+    let _ = |client: &Client| {
+        drop(submit_within(client, 1));
+        drop(submit_spec(client, 1, 2, 3));
+        drop(shadows::submit_shadowed(client, 1));
+    };
+    let _ = shadows::shadowed;
     assert_eq!(asynccmd::Registry::collect().specs().len(), 4);
 }

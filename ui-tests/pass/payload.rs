@@ -31,5 +31,6 @@ fn main() {
     assert_eq!(<Ship as Command>::TYPE, "order.ship");
     let marker = Ship;
     assert_eq!(format!("{marker:?}"), "Ship");
-    let _ = (submits, ship, list_orders, submit_list_orders);
+    let _ = (submits, ship, list_orders);
+    let _ = |client: &Client| drop(submit_list_orders(client, Vec::new()));
 }

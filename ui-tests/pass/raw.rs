@@ -1,7 +1,7 @@
 //! Raw identifiers, as names and as fields.
 #![deny(missing_docs, unused)]
 
-use asynccmd::{Command, command};
+use asynccmd::{Client, Command, command};
 
 #[command(type = "a", biz_key = "{type}-{match}")]
 async fn r#move(r#type: i64, r#match: String) -> Result<i64, String> {
@@ -18,5 +18,9 @@ fn main() {
     let payload = Move { r#type: 1, r#match: "x".into() };
     assert_eq!(Move::biz_key(&payload), "1-x");
     assert_eq!(Move::SPEC.name, "move");
-    let _ = (submit_move, r#move, r#async, submit_async);
+    let _ = |client: &Client| {
+        drop(submit_move(client, 1, String::new()));
+        drop(submit_async(client, 1));
+    };
+    let _ = (r#move, r#async);
 }

@@ -2,7 +2,7 @@
 #![deny(missing_docs, unused, unreachable_pub)]
 
 mod inner {
-    use asynccmd::command;
+    use asynccmd::{Client, command};
 
     #[command(type = "a")]
     pub(crate) async fn shown(id: i64) -> Result<i64, String> {
@@ -25,7 +25,10 @@ mod inner {
     }
 
     pub(crate) fn ids() -> [i64; 2] {
-        let _ = (submit_private, submit_shown_here);
+        let _ = |client: &Client| {
+            drop(submit_private(client, 1));
+            drop(submit_shown_here(client, 1));
+        };
         [ShownHere { id: 3 }.id, Private { id: 4 }.id]
     }
 
@@ -41,8 +44,11 @@ mod inner {
 }
 
 fn main() {
-    let _ = (inner::shown, inner::submit_shown);
-    let _ = (inner::shown_above, inner::submit_shown_above);
+    let _ = |client: &asynccmd::Client| {
+        drop(inner::submit_shown(client, 1));
+        drop(inner::submit_shown_above(client, 1));
+    };
+    let _ = (inner::shown, inner::shown_above);
     assert_eq!(inner::Shown { id: 1 }.id + inner::ShownAbove { id: 2 }.id, 3);
     assert_eq!(inner::ids(), [3, 4]);
     assert_eq!(inner::more(), 5);
