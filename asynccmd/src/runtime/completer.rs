@@ -133,6 +133,7 @@ impl Completer {
             if self.ledger.acknowledged(id, token) == 0 {
                 orphaned.push(token);
             }
+            drop(finished.place);
         }
         // The store has deleted the receipts of rounds that ended whole in this write; those that
         // ended in several go in a statement of their own, guarded by the rows.
