@@ -190,6 +190,7 @@ pub(super) async fn pending_types(conn: &mut SqliteConnection) -> Result<Vec<Str
     sqlx::query_scalar(include_str!("sql/pending_types.sql")).fetch_all(conn).await
 }
 
+#[cfg(any(test, feature = "testing"))]
 pub(super) async fn due_and_running(
     pool: &SqlitePool,
     types: &[&'static str],
