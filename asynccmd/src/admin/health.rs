@@ -7,7 +7,6 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Admin;
-use crate::command::FailureKind;
 use crate::command::ports::Vitals;
 use crate::error::{SchemaError, StoreError};
 use crate::ids::CommandId;
@@ -207,7 +206,7 @@ impl Admin {
                 }
             }
         }
-        if let Err(error) = in_time(self.client.database().store.check()).await {
+        if let Err(error) = in_time(self.client.database().store.ping()).await {
             health.reasons.push(database(error));
         }
         health

@@ -54,6 +54,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// (`:memory:` cannot). Returns the random identity that `migrate` has given the database.
     async fn check(&self) -> Result<String>;
 
+    /// Whether the database answers and the tables are this binary's. Writes nothing, waits for no
+    /// writer and for no connection of the callers'.
+    async fn ping(&self) -> Result<()>;
+
     // ---- lease --------------------------------------------------------------------------------
 
     /// Inserts the instance's row and returns the other instances as they stand at that moment.

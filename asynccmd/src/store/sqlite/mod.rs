@@ -114,6 +114,17 @@ impl Store for SqliteStore {
         migrate::check(&mut conn).await
     }
 
+    async fn ping(&self) -> Result<()> {
+        self.read
+            .within(DEADLINE, async {
+                let mut conn = self.read.acquire().await?;
+                migrate::current(&mut conn).await?;
+                conn.keep(());
+                Ok(())
+            })
+            .await
+    }
+
     async fn register(
         &self,
         instance: InstanceId,
@@ -256,7 +267,7 @@ impl Store for SqliteStore {
     }
 
     async fn dead(&self, limit: usize) -> Result<(u64, Vec<Death>)> {
-        operate::dead(&self.pool, limit).await.map_err(classify)
+        on!(self.read, DEADLINE, operate::dead, limit)
     }
 
     async fn census(&self) -> Result<Vec<TypeCount>> {
@@ -264,7 +275,7 @@ impl Store for SqliteStore {
     }
 
     async fn pending_types(&self) -> Result<Vec<String>> {
-        operate::pending_types(&self.pool).await.map_err(classify)
+        on!(self.read, DEADLINE, operate::pending_types)
     }
 
     async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)> {
