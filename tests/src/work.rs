@@ -32,7 +32,7 @@ pub enum Late {
 
 /// Waits for a gate, if it names one.
 #[command(type = "work.hold", mode = "async_pool", max_retry = 3, backoff = "fixed(100ms)")]
-async fn hold(
+pub async fn hold(
     gate: String,
     late: Late,
     #[state] desk: Desk,
@@ -61,7 +61,7 @@ async fn hold(
 
 /// Blocks its thread until a gate opens, whatever it is told.
 #[command(type = "work.block", mode = "async_pool", max_retry = 3, backoff = "fixed(100ms)")]
-fn block(
+pub fn block(
     gate: String,
     late: Late,
     #[state] desk: Desk,
@@ -111,7 +111,7 @@ fn block(
 
 /// Takes its process down.
 #[command(type = "work.abort", mode = "async_pool", max_retry = 3)]
-async fn abort(#[state] desk: Desk, ctx: &Context) -> Result<(), CommandError> {
+pub async fn abort(#[state] desk: Desk, ctx: &Context) -> Result<(), CommandError> {
     let _attempt = desk.start(ctx);
     std::process::abort();
 }

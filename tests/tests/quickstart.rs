@@ -125,7 +125,7 @@ fn build() -> PathBuf {
         Some(name) => name,
     };
     let built = std::process::Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--package", "asynccmd-examples", "--example", "quickstart"])
+        .args(["build", "--locked", "--workspace", "--example", "quickstart"])
         .args(["--profile", name, "--target-dir"])
         .arg(target)
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
