@@ -272,7 +272,8 @@ fn compact(tokens: &TokenStream) -> String {
     tokens.to_string().split_whitespace().collect()
 }
 
-fn split_at_commas(tokens: TokenStream) -> Vec<TokenStream> {
+/// What stands between the outermost commas.
+pub(crate) fn split_at_commas(tokens: TokenStream) -> Vec<TokenStream> {
     let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     tokens

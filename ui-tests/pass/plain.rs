@@ -40,7 +40,9 @@ fn tick() -> Result<(), String> {
 
 async fn submits(client: &asynccmd::Client) -> Result<(), SubmitError> {
     submit_interpret_report(client, 42, "de".into()).delay(Duration::from_secs(1800)).await?;
-    submit_tick(client).await
+    let sent = submit_tick(client).await?;
+    let _ = sent.id();
+    Ok(())
 }
 
 fn main() {

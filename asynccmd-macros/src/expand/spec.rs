@@ -1,23 +1,21 @@
 //! `impl Command`: the constants, the business key, the glue, and the registration.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Ident, ReturnType};
 
 use crate::backoff::Backoff;
 use crate::check::{Mode, Settings, Unique};
-use crate::model::{Argument, Model, Role, located};
+use crate::model::{Argument, Model, Role, local, located};
 use crate::template::Part;
 
 /// The implementation and its registration.
 pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
     let rt = &model.rt;
     let rest = &model.shared.rest;
-    let deprecated = model.shared.deprecated.then(
-        || quote!(#[allow(deprecated, reason = "what was submitted before still has to run")]),
-    );
+    let deprecated = model.shared.allow_deprecated();
     let cfgs: Vec<_> = rest.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let lints: Vec<_> = rest
         .iter()
@@ -51,7 +49,7 @@ fn key(model: &Model, settings: &Settings) -> Option<TokenStream> {
     let (literal, parts) = settings.biz_key.as_ref()?;
     let span = located(literal.span());
     let rt = model.rt.at(span);
-    let payload = Ident::new("payload", Span::mixed_site());
+    let payload = local("payload", Span::call_site());
     let mut format = String::new();
     let mut fields = Vec::new();
     for part in parts {
@@ -195,18 +193,18 @@ fn backoff_value(model: &Model, backoff: &Backoff) -> TokenStream {
 /// [`Handler`]: https://docs.rs/asynccmd/latest/asynccmd/enum.Handler.html
 fn glue(model: &Model, name: &Ident) -> (TokenStream, TokenStream) {
     let rt = &model.rt;
-    let glue = Ident::new("__asynccmd_glue", Span::mixed_site());
-    let text = Ident::new("payload", Span::mixed_site());
-    let ctx = Ident::new("ctx", Span::mixed_site());
+    let glue = local("glue", Span::call_site());
+    let text = local("payload", Span::call_site());
+    let ctx = local("ctx", Span::call_site());
     let decode = decode(model, name, &text);
     let states = model.arguments.iter().enumerate().filter(|(_, a)| a.role == Role::State).map(
         |(at, argument)| {
-            let (local, ty, cfgs) = (local(at, argument), &argument.ty, &argument.cfgs);
+            let (value, ty, cfgs) = (value(at, argument), &argument.ty, &argument.cfgs);
             let state = model.rt.at(located(ty.span()));
-            quote!(#(#cfgs)* let #local = #state::state::<#ty>(#ctx)?;)
+            quote!(#(#cfgs)* let #value = #state::state::<#ty>(#ctx)?;)
         },
     );
-    let call = call(model, &ctx);
+    let call = call(model);
     if model.function.sig.asyncness.is_some() {
         let life = quote_spanned!(Span::mixed_site()=> 'a);
         let function = quote! {
@@ -233,28 +231,28 @@ fn glue(model: &Model, name: &Ident) -> (TokenStream, TokenStream) {
 }
 
 /// The local variable that an argument's value waits in.
-fn local(at: usize, argument: &Argument) -> Ident {
-    format_ident!("argument_{at}", span = Span::mixed_site().located_at(argument.ty.span()))
+fn value(at: usize, argument: &Argument) -> Ident {
+    local(&format!("argument_{at}"), argument.ty.span())
 }
 
 fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
     let numbered = || model.arguments.iter().enumerate();
     if let Some((at, argument)) = numbered().find(|(_, a)| a.role == Role::Payload) {
-        let (local, ty) = (local(at, argument), &argument.ty);
+        let (value, ty) = (value(at, argument), &argument.ty);
         let rt = model.rt.at(located(ty.span()));
-        return quote!(let #local: #ty = #rt::decode(#text)?;);
+        return quote!(let #value: #ty = #rt::decode(#text)?;);
     }
     let rt = &model.rt;
     let fields = numbered().filter(|(_, a)| a.role == Role::Field).map(|(at, argument)| {
-        let (field, local, cfgs) = (&argument.name, local(at, argument), &argument.cfgs);
-        quote!(#(#cfgs)* #field: #local)
+        let (field, value, cfgs) = (&argument.name, value(at, argument), &argument.cfgs);
+        quote!(#(#cfgs)* #field: #value)
     });
     quote!(let #name { #(#fields),* } = #rt::decode(#text)?;)
 }
 
 /// The handler's call inside of what turns its return into an end. Both are placed at the return type,
 /// which is what a bound on the return is about.
-fn call(model: &Model, ctx: &Ident) -> TokenStream {
+fn call(model: &Model) -> TokenStream {
     let sig = &model.function.sig;
     let span = match &sig.output {
         ReturnType::Type(_, ty) => located(ty.span()),
@@ -263,12 +261,11 @@ fn call(model: &Model, ctx: &Ident) -> TokenStream {
     let arguments = model.arguments.iter().enumerate().map(|(at, argument)| {
         let cfgs = &argument.cfgs;
         if argument.role == Role::Context {
-            let mut ctx = ctx.clone();
-            ctx.set_span(Span::mixed_site().located_at(argument.ty.span()));
+            let ctx = local("ctx", argument.ty.span());
             return quote!(#ctx);
         }
-        let local = local(at, argument);
-        quote!(#(#cfgs)* #local)
+        let value = value(at, argument);
+        quote!(#(#cfgs)* #value)
     });
     let mut function = sig.ident.clone();
     function.set_span(span.resolved_at(function.span()));

@@ -44,6 +44,7 @@ pub(crate) fn signature(
         ),
     );
     let (vis, rt, helper) = (&model.function.vis, &model.rt, &model.helper);
+    let deprecated = model.shared.allow_deprecated();
     let arguments = model
         .arguments
         .iter()
@@ -59,6 +60,7 @@ pub(crate) fn signature(
         (quote_spanned!(Span::mixed_site()=> to), quote_spanned!(Span::mixed_site()=> 'to));
     quote! {
         #attrs
+        #deprecated
         #vis fn #helper<#life, #params>(
             #to: impl ::core::convert::Into<#rt::Target<#life>>,
             #(#arguments),*
