@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
-use super::fault::classify;
+use super::fault::{classify, of_one_row};
 use super::insert::{due_at, insert_under};
 use super::rows::{self, excerpt, json, json_ids, json_tokens, now, storable};
 use crate::command::{Draft, Due, StoredOutput};
@@ -22,7 +22,7 @@ pub(super) async fn finish(
 ) -> Result<Vec<Ended>> {
     let error = match batch(conn, endings, outstanding).await.map_err(classify) {
         Ok(ended) => return Ok(ended),
-        Err(error) if error.is_transient() => return Err(error),
+        Err(error) if !of_one_row(&error) => return Err(error),
         Err(error) => error,
     };
     tracing::warn!(%error, rows = endings.len(), "a batch of ends was refused; ending row by row");
@@ -31,8 +31,8 @@ pub(super) async fn finish(
         // Whatever happens now, earlier rows of this call are committed: their ends must be told.
         ended.push(match batch(conn, std::slice::from_ref(ending), &[]).await.map_err(classify) {
             Ok(mut alone) => alone.pop().unwrap_or(Ended::Locked),
-            Err(error) if error.is_transient() => Ended::Locked,
-            Err(error) => Ended::Refused(told(&error)),
+            Err(error) if of_one_row(&error) => Ended::Refused(told(&error)),
+            Err(_) => Ended::Locked,
         });
     }
     // The counts of `outstanding` hold for one transaction; here the receipts' rows are asked.
@@ -58,14 +58,19 @@ async fn batch(
 ) -> Result<Vec<Ended>, sqlx::Error> {
     let mut tx = conn.begin_with("begin immediate").await?;
     let now = now();
-    let ended = match plainly(&mut tx, endings, now).await? {
-        Some(ended) => ended,
-        None => {
-            // Some row was fenced or is to be killed: undo, and look at each row.
+    let mut done = false;
+    if let Some(groups) = plain(endings) {
+        done = plainly(&mut tx, groups, now).await?;
+        if !done {
+            // A row was fenced or is to be killed: undo all, and look at each.
             tx.rollback().await?;
             tx = conn.begin_with("begin immediate").await?;
-            row_by_row(&mut tx, endings, now).await?
         }
+    }
+    let ended = if done {
+        vec![Ended::As(Status::Success); endings.len()]
+    } else {
+        row_by_row(&mut tx, endings, now).await?
     };
     let mut counts: HashMap<Token, usize> = HashMap::new();
     for (ending, ended) in endings.iter().zip(&ended) {
@@ -88,14 +93,12 @@ async fn batch(
     Ok(ended)
 }
 
-/// The short way, for a batch of nothing but successes without output and follow-ups. `None`: not such
-/// a batch, or not all of its rows could go it.
-async fn plainly(
-    conn: &mut SqliteConnection,
-    endings: &[&Ending],
-    now: i64,
-) -> Result<Option<Vec<Ended>>, sqlx::Error> {
-    let mut groups: HashMap<(Token, bool), Vec<CommandId>> = HashMap::new();
+/// Ids by token, and whether their rows are deleted.
+type Groups = HashMap<(Token, bool), Vec<CommandId>>;
+
+/// A batch of nothing but successes without output and follow-ups: what a busy queue mostly ends with.
+fn plain(endings: &[&Ending]) -> Option<Groups> {
+    let mut groups = Groups::new();
     for ending in endings {
         match &ending.end {
             End::Success { output: StoredOutput::Nothing, delete, follow_ups }
@@ -103,9 +106,18 @@ async fn plainly(
             {
                 groups.entry((ending.token, *delete)).or_default().push(ending.id);
             }
-            _ => return Ok(None),
+            _ => return None,
         }
     }
+    Some(groups)
+}
+
+/// The short way for such a batch. Says whether every row could go it.
+async fn plainly(
+    conn: &mut SqliteConnection,
+    groups: Groups,
+    now: i64,
+) -> Result<bool, sqlx::Error> {
     for ((token, delete), ids) in groups {
         let listed = json_ids(ids.iter().copied());
         let query = if delete {
@@ -119,13 +131,13 @@ async fn plainly(
                 .bind(now)
         };
         if query.execute(&mut *conn).await?.rows_affected() != ids.len() as u64 {
-            return Ok(None);
+            return Ok(false);
         }
         if delete {
             forget_failures(conn, listed).await?;
         }
     }
-    Ok(Some(vec![Ended::As(Status::Success); endings.len()]))
+    Ok(true)
 }
 
 /// Every kind of end. A row is told apart by its id and claim: two claims of one command can end in the
