@@ -4,6 +4,8 @@
 pub use futures_util::future::BoxFuture;
 pub use inventory;
 pub use serde;
+pub use std::format;
+pub use std::string::String;
 pub use std::time::Duration;
 
 pub use crate::client::{Submit, Target};
@@ -60,4 +62,20 @@ pub fn done_classified<R: HandlerReturn>(returned: R, classify: fn(&R::Error) ->
 /// Starts a submit.
 pub fn submit<'a, C: Command>(to: impl Into<Target<'a>>, payload: C::Payload) -> Submit<'a, C> {
     Submit::new(to, payload)
+}
+
+/// A value that can be part of a business key.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be part of a business key",
+    label = "does not implement `std::fmt::Display`",
+    note = "a key is text: name another field, implement `Display`, or give the key at the submit by `.biz_key(…)`"
+)]
+pub trait KeyPart: std::fmt::Display {}
+
+#[diagnostic::do_not_recommend]
+impl<T: std::fmt::Display> KeyPart for T {}
+
+/// A field's value as a part of a business key.
+pub fn key_part<T: KeyPart>(value: &T) -> impl std::fmt::Display + '_ {
+    value
 }

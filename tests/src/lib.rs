@@ -1,1 +1,7 @@
-//! skeleton
+//! The promises of asynccmd as cases on its public surface, written once and run on every back end.
+//!
+//! `harness` is what a case needs of a database; `cases` are the promises, a file a subject. The files
+//! under `tests/` run them: one a back end, and one each for what needs processes of its own.
+
+pub mod cases;
+pub mod harness;

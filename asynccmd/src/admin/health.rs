@@ -7,11 +7,10 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Admin;
-use crate::command::FailureKind;
 use crate::command::ports::Vitals;
 use crate::error::{SchemaError, StoreError};
 use crate::ids::CommandId;
-use crate::store::model::Death;
+use crate::runtime::DeadLetter;
 use crate::time::human;
 
 /// How many dead letters `health` names.
@@ -159,39 +158,6 @@ impl fmt::Display for Notice {
     }
 }
 
-/// A command that failed for good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeadLetter {
-    /// The command.
-    pub id: CommandId,
-    /// Its stored type.
-    pub command_type: String,
-    /// Its business key; empty if there is none.
-    pub biz_key: String,
-    /// How it failed the last time.
-    pub kind: FailureKind,
-    /// The first characters of its last error.
-    pub error: String,
-}
-
-impl From<Death> for DeadLetter {
-    fn from(death: Death) -> Self {
-        let Death { id, stored_type, biz_key, kind, message } = death;
-        Self { id, command_type: stored_type, biz_key, kind, error: message }
-    }
-}
-
-impl fmt::Display for DeadLetter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "command {} `{}`", self.id, self.command_type)?;
-        if !self.biz_key.is_empty() {
-            write!(f, " {:?}", self.biz_key)?;
-        }
-        write!(f, ": {}: {}", self.kind, self.error)
-    }
-}
-
 impl Admin {
     /// Whether a person has to look: dead letters, a database that is away, a runtime that does not
     /// work. A failure that nobody sees is worse than an alarm.
@@ -202,8 +168,9 @@ impl Admin {
         let mut health = self.ready().await;
         let vitals = self.vitals();
         if let Some(vitals) = &vitals {
-            health.reasons.extend(vitals.loop_stalled.map(Reason::EventLoopStalled));
-            health.reasons.extend(vitals.scheduler_stalled.map(Reason::SchedulerStalled));
+            health.reasons.extend(loop_stalled(vitals));
+            let stalled = vitals.scheduler_stalled.filter(|_| vitals.running);
+            health.reasons.extend(stalled.map(Reason::SchedulerStalled));
             health.notices.extend(busy_notices(vitals));
         }
         if !health.reasons.iter().any(is_about_the_database) {
@@ -240,7 +207,7 @@ impl Admin {
                 }
             }
         }
-        if let Err(error) = in_time(self.client.database().store.check()).await {
+        if let Err(error) = in_time(self.client.database().store.ping()).await {
             health.reasons.push(database(error));
         }
         health
@@ -249,11 +216,8 @@ impl Admin {
     /// Whether this process should go on: the event loop of its runtime turns. Neither dead letters
     /// nor an absent database are a reason, since a restart cures neither. Never waits.
     pub fn live(&self) -> Health {
-        let stalled = self.vitals().and_then(|vitals| vitals.loop_stalled);
-        Health {
-            reasons: stalled.map(Reason::EventLoopStalled).into_iter().collect(),
-            notices: Vec::new(),
-        }
+        let stalled = self.vitals().as_ref().and_then(loop_stalled);
+        Health { reasons: stalled.into_iter().collect(), notices: Vec::new() }
     }
 
     fn vitals(&self) -> Option<Vitals> {
@@ -278,6 +242,12 @@ impl Admin {
         }
         Ok((dead, (!unknown.is_empty()).then_some(Notice::UnknownTypes(unknown))))
     }
+}
+
+/// Of a runtime that is meant to turn: one that was shut down stands still, and its process may well
+/// have other work to end.
+fn loop_stalled(vitals: &Vitals) -> Option<Reason> {
+    vitals.loop_stalled.filter(|_| vitals.running).map(Reason::EventLoopStalled)
 }
 
 fn busy_notices(vitals: &Vitals) -> impl Iterator<Item = Notice> {

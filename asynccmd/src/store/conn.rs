@@ -28,33 +28,6 @@ pub(crate) mod sealed {
     }
 }
 
-#[cfg(feature = "sqlite")]
-impl Backend for sqlx::Sqlite {}
-
-#[cfg(feature = "sqlite")]
-impl sealed::Backend for sqlx::Sqlite {
-    fn conn(connection: &mut sqlx::SqliteConnection) -> Conn<'_> {
-        Conn::Sqlite(connection)
-    }
-
-    fn pool(pool: &AnyPool) -> Option<&sqlx::SqlitePool> {
-        match pool {
-            AnyPool::Sqlite(pool) => Some(pool),
-        }
-    }
-
-    // Immediate: a deferred transaction that has read is refused its first write at once if anyone
-    // wrote in between, whatever the busy timeout.
-    fn begin(
-        pool: &sqlx::SqlitePool,
-    ) -> futures_util::future::BoxFuture<
-        '_,
-        Result<sqlx::Transaction<'static, sqlx::Sqlite>, sqlx::Error>,
-    > {
-        Box::pin(pool.begin_with("begin immediate"))
-    }
-}
-
 /// The callers' pool.
 #[derive(Clone)]
 pub enum AnyPool {

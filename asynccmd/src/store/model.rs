@@ -184,13 +184,14 @@ pub(crate) enum End {
 pub(crate) enum Ended {
     /// Written: the state that the row went to (a deleted row went to SUCCESS).
     As(Status),
-    /// The row is RUNNING under this token still, but locked by another session: try again.
-    #[allow(dead_code, reason = "SQLite locks no single rows")]
+    /// The row is RUNNING under this token still, but another session kept it from being written: try
+    /// again.
     Locked,
+    /// The row is RUNNING under this token still, and the database refuses this end for good, for the
+    /// reason it gives: end it another way.
+    Refused(String),
     /// The row is not RUNNING under this token: it ended before, or was taken away.
     Fenced,
-    /// The database refuses this end by itself, for this reason; the row is as it was.
-    Refused(String),
 }
 
 /// What became of an end in the handler's own transaction.

@@ -244,7 +244,6 @@ fn values(ending: &Ending, now: i64) -> Values<'_> {
         End::Dead { failure } => (Status::Dead, 1, None, None, error(failure), None, 0),
         End::Snooze { wait } => (Status::Pending, 0, after(*wait), None, None, None, 0),
         End::Release { wait } => {
-            // Zero leaves the due time as it was, and with it the row's place in the order.
             let due = if wait.is_zero() { None } else { after(*wait) };
             (Status::Pending, 0, due, None, None, None, 1)
         }

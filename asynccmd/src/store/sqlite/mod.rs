@@ -21,9 +21,11 @@ mod tests;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::Sqlite;
+use futures_util::future::BoxFuture;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteSynchronous};
+use sqlx::{Sqlite, SqliteConnection};
 
+use super::conn::{AnyPool, Backend, Conn, sealed};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, Death, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed, Operated,
@@ -46,6 +48,26 @@ const STATEMENTS: usize = 128;
 
 /// Rows that the driver's thread may be ahead of its reader: a claim's batch.
 const ROWS_AHEAD: usize = 1_024;
+
+impl Backend for Sqlite {}
+
+impl sealed::Backend for Sqlite {
+    fn conn(connection: &mut SqliteConnection) -> Conn<'_> {
+        Conn::Sqlite(connection)
+    }
+
+    fn pool(pool: &AnyPool) -> Option<&SqlitePool> {
+        match pool {
+            AnyPool::Sqlite(pool) => Some(pool),
+        }
+    }
+
+    fn begin(
+        pool: &SqlitePool,
+    ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
+        Box::pin(pool.begin_with("begin immediate"))
+    }
+}
 
 /// A SQLite database.
 pub(super) struct SqliteStore {
@@ -90,6 +112,17 @@ impl Store for SqliteStore {
     async fn check(&self) -> Result<String> {
         let mut conn = self.pool.acquire().await.map_err(classify)?;
         migrate::check(&mut conn).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.read
+            .within(DEADLINE, async {
+                let mut conn = self.read.acquire().await?;
+                migrate::current(&mut conn).await?;
+                conn.keep(());
+                Ok(())
+            })
+            .await
     }
 
     async fn register(
@@ -234,7 +267,7 @@ impl Store for SqliteStore {
     }
 
     async fn dead(&self, limit: usize) -> Result<(u64, Vec<Death>)> {
-        operate::dead(&self.pool, limit).await.map_err(classify)
+        on!(self.read, DEADLINE, operate::dead, limit)
     }
 
     async fn census(&self) -> Result<Vec<TypeCount>> {
@@ -242,9 +275,10 @@ impl Store for SqliteStore {
     }
 
     async fn pending_types(&self) -> Result<Vec<String>> {
-        operate::pending_types(&self.pool).await.map_err(classify)
+        on!(self.read, DEADLINE, operate::pending_types)
     }
 
+    #[cfg(any(test, feature = "testing"))]
     async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)> {
         operate::due_and_running(&self.pool, types).await.map_err(classify)
     }

@@ -1,0 +1,284 @@
+//! The options between the parentheses of `#[command(…)]`: which were written, and in the right form.
+//!
+//! An own loop, because `type` is a keyword, and because one broken option must not hide the next.
+
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Ident, Lit, LitInt, LitStr, Path, Token};
+
+use crate::errors::Errors;
+use crate::names;
+
+/// Every option, with an example of how it is written.
+const OPTIONS: [(&str, &str); 20] = [
+    ("type", "type = \"order.pay\""),
+    ("mode", "mode = \"async_pool\""),
+    ("pool", "pool = \"ai\""),
+    ("max_retry", "max_retry = 5"),
+    ("backoff", "backoff = \"exponential(60s, 1h)\""),
+    ("backoff_fn", "backoff_fn(path::to::function)"),
+    ("timeout", "timeout = \"10m\""),
+    ("priority", "priority = 10"),
+    ("biz_key", "biz_key = \"order:{order_id}\""),
+    ("unique", "unique"),
+    ("aliases", "aliases(\"old.type\")"),
+    ("retention", "retention = \"7d\""),
+    ("classify", "classify(path::to::function)"),
+    ("payload", "payload(Name)"),
+    ("crate", "crate(path::to::asynccmd)"),
+    ("compensate", "compensate(Undo)"),
+    ("version", "version = 2"),
+    ("upgrade", "upgrade(path::to::function)"),
+    ("portable", "portable"),
+    ("handles", "handles(Command)"),
+];
+
+/// Options of the contract that this version refuses.
+const NOT_YET: [&str; 5] = ["compensate", "version", "upgrade", "portable", "handles"];
+
+/// A whole number as written.
+pub(crate) struct Number {
+    pub tokens: TokenStream,
+    /// None if it fits no `i64`.
+    pub value: Option<i64>,
+}
+
+/// The options as written. Whether a value makes sense is not asked here.
+#[derive(Default)]
+pub(crate) struct Args {
+    pub command_type: Option<LitStr>,
+    pub mode: Option<LitStr>,
+    pub pool: Option<LitStr>,
+    pub max_retry: Option<Number>,
+    pub backoff: Option<LitStr>,
+    pub backoff_fn: Option<Path>,
+    pub timeout: Option<LitStr>,
+    pub priority: Option<Number>,
+    pub biz_key: Option<LitStr>,
+    /// The word itself, and `until_started` if that stands behind it.
+    pub unique: Option<(Ident, Option<LitStr>)>,
+    pub aliases: Vec<LitStr>,
+    pub retention: Option<LitStr>,
+    pub classify: Option<Path>,
+    pub payload: Option<Ident>,
+    pub crate_path: Option<Path>,
+    /// The names of all options that were written, also of the broken ones.
+    pub written: Vec<Ident>,
+}
+
+impl Args {
+    /// Reads the options; every broken one is an error of its own.
+    pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut args = Self::default();
+        for piece in split_at_commas(tokens) {
+            if let Some(option) = errors.keep(syn::parse2::<Written>(piece)) {
+                args.take(option, errors);
+            }
+        }
+        args
+    }
+
+    /// Whether an option was written, in whatever form.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.written.iter().any(|written| written == name)
+    }
+
+    fn take(&mut self, option: Written, errors: &mut Errors) {
+        let name = option.name.unraw().to_string();
+        let Some((_, example)) = OPTIONS.iter().find(|(known, _)| *known == name) else {
+            return errors.on(&option.name, unknown(&name));
+        };
+        if NOT_YET.contains(&name.as_str()) {
+            self.written.push(option.name.clone());
+            return errors.on(&option.name, format!("`{name}` is not supported yet"));
+        }
+        if let Some(first) = self.written.iter().find(|written| **written == name) {
+            errors.on(first, format!("`{name}` is given twice; this is the first"));
+            return errors.on(&option.name, format!("`{name}` is given twice; remove one"));
+        }
+        self.written.push(option.name.clone());
+        if let Err(error) = self.set(&name, option, example) {
+            errors.add(error);
+        }
+    }
+
+    fn set(&mut self, name: &str, option: Written, example: &str) -> syn::Result<()> {
+        match name {
+            "type" => self.command_type = Some(option.text(example)?),
+            "mode" => self.mode = Some(option.text(example)?),
+            "pool" => self.pool = Some(option.text(example)?),
+            "max_retry" => self.max_retry = Some(option.number(example)?),
+            "backoff" => self.backoff = Some(option.text(example)?),
+            "backoff_fn" => self.backoff_fn = Some(option.path(example)?),
+            "timeout" => self.timeout = Some(option.text(example)?),
+            "priority" => self.priority = Some(option.number(example)?),
+            "biz_key" => self.biz_key = Some(option.text(example)?),
+            "unique" => {
+                let example = "unique` or `unique = \"until_started\"";
+                let until = match option.value {
+                    Value::Nothing => None,
+                    _ => Some(option.text(example)?),
+                };
+                self.unique = Some((option.name, until));
+            }
+            "aliases" => self.aliases = option.texts(example)?,
+            "retention" => self.retention = Some(option.text(example)?),
+            "classify" => self.classify = Some(option.path(example)?),
+            "payload" => self.payload = Some(option.inner(Ident::parse, example)?),
+            _ => self.crate_path = Some(option.path(example)?),
+        }
+        Ok(())
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let known = || OPTIONS.iter().map(|(name, _)| *name).filter(|name| !NOT_YET.contains(name));
+    let meant = names::nearest(name, known())
+        .map_or(String::new(), |near| format!(", did you mean `{near}`?"));
+    format!("unknown option `{name}`{meant}; there are {}", names::list(known()))
+}
+
+/// One option as it stands between two commas.
+struct Written {
+    name: Ident,
+    value: Value,
+}
+
+enum Value {
+    Nothing,
+    /// What stands behind `=`.
+    Assigned(TokenStream),
+    /// What stands in parentheses.
+    Listed(Group),
+}
+
+impl Parse for Written {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        if input.peek(Lit) {
+            let literal: Lit = input.parse()?;
+            let _: TokenStream = input.parse()?;
+            return Err(syn::Error::new(
+                literal.span(),
+                "a value without a name; options are written as in `type = \"order.pay\"`",
+            ));
+        }
+        let name = input.call(Ident::parse_any).map_err(|error| {
+            syn::Error::new(error.span(), "expected an option, as in `type = \"order.pay\"`")
+        })?;
+        if input.is_empty() {
+            return Ok(Self { name, value: Value::Nothing });
+        }
+        if input.peek(Token![=]) {
+            let _: Token![=] = input.parse()?;
+            return Ok(Self { name, value: Value::Assigned(input.parse()?) });
+        }
+        let value = match input.parse()? {
+            TokenTree::Group(group) if group.delimiter() == proc_macro2::Delimiter::Parenthesis => {
+                Value::Listed(group)
+            }
+            other => return Err(unexpected(&name, &other)),
+        };
+        match input.parse::<Option<TokenTree>>()? {
+            None => Ok(Self { name, value }),
+            Some(other) => {
+                let _: TokenStream = input.parse()?;
+                Err(unexpected(&name, &other))
+            }
+        }
+    }
+}
+
+fn unexpected(name: &Ident, token: &TokenTree) -> syn::Error {
+    syn::Error::new(
+        token.span(),
+        format!("unexpected behind `{name}`; options are separated by `,`"),
+    )
+}
+
+impl Written {
+    fn wrong(&self, span: Span, what: &str, example: &str) -> syn::Error {
+        syn::Error::new(span, format!("`{}` takes {what}; write `{example}`", self.name.unraw()))
+    }
+
+    /// The value behind `=`, or an error where it stands or should stand.
+    fn assigned<T: Parse>(&self, what: &str, example: &str) -> syn::Result<T> {
+        let Value::Assigned(tokens) = &self.value else {
+            return Err(self.wrong(self.name.span(), &format!("{what} behind `=`"), example));
+        };
+        let span = if tokens.is_empty() { self.name.span() } else { tokens.span() };
+        let parser = |input: ParseStream<'_>| -> syn::Result<(T, TokenStream)> {
+            Ok((input.parse()?, input.parse()?))
+        };
+        let (value, behind) =
+            parser.parse2(tokens.clone()).map_err(|_| self.wrong(span, what, example))?;
+        match behind.into_iter().next() {
+            None => Ok(value),
+            Some(token) => Err(unexpected(&self.name, &token)),
+        }
+    }
+
+    fn text(&self, example: &str) -> syn::Result<LitStr> {
+        self.assigned("a string", example)
+    }
+
+    fn number(&self, example: &str) -> syn::Result<Number> {
+        struct Signed(Option<Token![-]>, LitInt);
+        impl Parse for Signed {
+            fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+                Ok(Self(input.parse()?, input.parse()?))
+            }
+        }
+        let Signed(minus, digits) = self.assigned("a whole number", example)?;
+        let value = digits.base10_parse::<i64>().ok().map(|value| match minus {
+            Some(_) => -value,
+            None => value,
+        });
+        Ok(Number { tokens: quote::quote!(#minus #digits), value })
+    }
+
+    /// What stands in the parentheses.
+    fn inner<P: Parser>(&self, parser: P, example: &str) -> syn::Result<P::Output> {
+        let what = "its value in parentheses";
+        match &self.value {
+            Value::Listed(group) if !group.stream().is_empty() => parser
+                .parse2(group.stream())
+                .map_err(|_| self.wrong(group.stream().span(), what, example)),
+            Value::Listed(group) => Err(self.wrong(group.span(), what, example)),
+            Value::Assigned(tokens) if !tokens.is_empty() => {
+                let moved = format!("{}({})", self.name.unraw(), compact(tokens));
+                let example = if parser.parse2(tokens.clone()).is_ok() { &moved } else { example };
+                Err(self.wrong(tokens.span(), what, example))
+            }
+            _ => Err(self.wrong(self.name.span(), what, example)),
+        }
+    }
+
+    fn path(&self, example: &str) -> syn::Result<Path> {
+        // In the style of an expression, so that generic functions are written as they are called.
+        self.inner(|input: ParseStream<'_>| Ok(input.parse::<syn::ExprPath>()?.path), example)
+    }
+
+    fn texts(&self, example: &str) -> syn::Result<Vec<LitStr>> {
+        let texts = self.inner(Punctuated::<LitStr, Token![,]>::parse_terminated, example)?;
+        Ok(texts.into_iter().collect())
+    }
+}
+
+/// Tokens as text, without the spaces that printing puts between them.
+fn compact(tokens: &TokenStream) -> String {
+    tokens.to_string().split_whitespace().collect()
+}
+
+/// What stands between the outermost commas.
+pub(crate) fn split_at_commas(tokens: TokenStream) -> Vec<TokenStream> {
+    let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    tokens
+        .split(is_comma)
+        .filter(|piece| !piece.is_empty())
+        .map(|piece| piece.iter().cloned().collect())
+        .collect()
+}

@@ -1,0 +1,19 @@
+//! All rules: what the compiler would accept and a command is not.
+//!
+//! Every broken rule is an error on the smallest token that breaks it. What only the types know is left
+//! to the bounds of `asynccmd::__rt`.
+
+mod function;
+mod options;
+
+use crate::errors::Errors;
+use crate::model::Model;
+pub(crate) use function::{is_refused, taken_by};
+pub(crate) use options::{Mode, Settings, Unique};
+
+/// Checks a handler; gives what its options mean if nothing is wrong.
+pub(crate) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
+    function::check(model, errors);
+    let settings = options::check(model, errors);
+    if errors.is_empty() { settings } else { None }
+}

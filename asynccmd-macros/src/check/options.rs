@@ -1,0 +1,250 @@
+//! The rules for the options, and what they mean.
+
+use proc_macro2::Span;
+use syn::LitStr;
+use syn::ext::IdentExt;
+
+use crate::args::{Args, Number};
+use crate::backoff::{self, Backoff};
+use crate::errors::Errors;
+use crate::model::{Model, Role};
+use crate::template::{self, Part};
+use crate::{duration, names};
+
+/// What the options mean; durations in milliseconds. What was not written is `None`.
+pub(crate) struct Settings {
+    pub command_type: LitStr,
+    pub mode: Mode,
+    pub max_retry: Option<u16>,
+    pub backoff: Option<Backoff>,
+    pub timeout: Option<u64>,
+    pub priority: Option<i8>,
+    /// The literal, for its span, and its parts.
+    pub biz_key: Option<(LitStr, Vec<Part>)>,
+    pub unique: Option<Unique>,
+    pub retention: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Scheduled,
+    AsyncPool,
+    Immediate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unique {
+    UntilFinished,
+    UntilStarted,
+}
+
+const MODES: [(&str, Mode); 3] = [
+    ("scheduled", Mode::Scheduled),
+    ("async_pool", Mode::AsyncPool),
+    ("immediate", Mode::Immediate),
+];
+
+pub(super) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
+    let args = &model.args;
+    let command_type = command_type(args, errors);
+    aliases(args, errors);
+    let mode = mode(args, errors);
+    pool(args, mode, errors);
+    let timeout = args.timeout.as_ref().and_then(|text| timeout(model, text, errors));
+    let settings = Settings {
+        command_type: command_type?,
+        mode: mode?,
+        max_retry: number(args.max_retry.as_ref(), "max_retry", 1, 1000, errors),
+        backoff: backoff(args, errors),
+        timeout,
+        priority: number(args.priority.as_ref(), "priority", -100, 100, errors),
+        biz_key: args.biz_key.as_ref().and_then(|text| biz_key(model, text, errors)),
+        unique: unique(args, errors),
+        retention: args.retention.as_ref().and_then(|text| read(text, duration::parse, errors)),
+    };
+    Some(settings)
+}
+
+/// Reads a literal's text; what is wrong with it is an error on the literal.
+fn read<T>(
+    text: &LitStr,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+    errors: &mut Errors,
+) -> Option<T> {
+    parse(&text.value()).map_err(|why| errors.on(text, why)).ok()
+}
+
+fn command_type(args: &Args, errors: &mut Errors) -> Option<LitStr> {
+    let Some(literal) = &args.command_type else {
+        // A broken `type`, or one that stands with the command, has had its own error.
+        if !args.has("type") && !args.has("handles") {
+            errors.at(
+                Span::call_site(),
+                "a command needs a type, the key that its rows are routed by; add `type = \"order.pay\"`",
+            );
+        }
+        return None;
+    };
+    read(literal, |text| stored_type("type", text), errors)?;
+    Some(literal.clone())
+}
+
+/// The rule for what stands in the column `cmd_type`.
+fn stored_type(what: &str, text: &str) -> Result<(), String> {
+    const RULE: &str = "a type is 1 to 64 of the characters `a-z 0-9 . _ -`";
+    if text.is_empty() {
+        return Err(format!("the {what} is empty; {RULE}"));
+    }
+    let allowed = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | '_' | '-');
+    if let Some((at, wrong)) = text.chars().enumerate().find(|(_, c)| !allowed(*c)) {
+        return Err(format!("the {what} `{text}` has {wrong:?} at position {at}; {RULE}"));
+    }
+    if text.len() > 64 {
+        return Err(format!("the {what} `{text}` has {} characters; {RULE}", text.len()));
+    }
+    if text.starts_with("asynccmd.") {
+        return Err(format!(
+            "the {what} `{text}` starts with `asynccmd.`, which is reserved; choose another prefix"
+        ));
+    }
+    Ok(())
+}
+
+fn aliases(args: &Args, errors: &mut Errors) {
+    for (at, alias) in args.aliases.iter().enumerate() {
+        if read(alias, |text| stored_type("alias", text), errors).is_none() {
+            continue;
+        }
+        let value = alias.value();
+        if args.command_type.as_ref().is_some_and(|literal| literal.value() == value) {
+            errors.on(alias, format!("the alias `{value}` is the type itself; remove it"));
+        } else if args.aliases[..at].iter().any(|earlier| earlier.value() == value) {
+            errors.on(alias, format!("the alias `{value}` is given twice; remove one"));
+        }
+    }
+}
+
+/// The mode; none if it is not known.
+fn mode(args: &Args, errors: &mut Errors) -> Option<Mode> {
+    let Some(literal) = &args.mode else { return (!args.has("mode")).then_some(Mode::Scheduled) };
+    let known = || MODES.iter().map(|(name, _)| *name);
+    let find = |text: &str| {
+        MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode).ok_or_else(|| {
+            let meant = names::nearest(text, known())
+                .map_or(String::new(), |near| format!(", did you mean `{near}`?"));
+            format!("unknown mode `{text}`{meant}; there are {}", names::list(known()))
+        })
+    };
+    read(literal, find, errors)
+}
+
+fn pool(args: &Args, mode: Option<Mode>, errors: &mut Errors) {
+    let Some(literal) = &args.pool else { return };
+    if literal.value().trim().is_empty() {
+        errors.on(literal, "the pool's name is empty; name one that the runtime is built with");
+    } else if mode == Some(Mode::Scheduled) {
+        errors.on(literal, "`scheduled` commands run in a pool of their own; add `mode = \"async_pool\"` or `mode = \"immediate\"`, or remove `pool`");
+    }
+}
+
+fn timeout(model: &Model, literal: &LitStr, errors: &mut Errors) -> Option<u64> {
+    let millis = read(literal, duration::parse, errors)?;
+    if millis == 0 {
+        errors.on(literal, "a timeout of zero ends every attempt before it starts; write a longer one, or remove it");
+    } else if model.function.sig.asyncness.is_none() {
+        errors.on(literal, "nothing can cancel a plain `fn`, so it takes no timeout; make it an `async fn`, or ask `ctx.is_cancelled()` and remove this");
+    }
+    Some(millis)
+}
+
+fn number<T: TryFrom<i64>>(
+    number: Option<&Number>,
+    name: &str,
+    least: i64,
+    most: i64,
+    errors: &mut Errors,
+) -> Option<T> {
+    let number = number?;
+    match number.value {
+        Some(value) if (least..=most).contains(&value) => T::try_from(value).ok(),
+        _ => {
+            let written = number.tokens.to_string().replace(' ', "");
+            errors.on(
+                &number.tokens,
+                format!(
+                    "`{name} = {written}` is outside of {least} to {most}; write a number within"
+                ),
+            );
+            None
+        }
+    }
+}
+
+fn backoff(args: &Args, errors: &mut Errors) -> Option<Backoff> {
+    if let (Some(_), Some(path)) = (&args.backoff, &args.backoff_fn) {
+        errors.on(path, "`backoff` and `backoff_fn` both say how long to wait; remove one");
+    }
+    args.backoff.as_ref().and_then(|literal| read(literal, backoff::parse, errors))
+}
+
+fn unique(args: &Args, errors: &mut Errors) -> Option<Unique> {
+    let (word, until) = args.unique.as_ref()?;
+    if !args.has("biz_key") {
+        errors.on(word, "`unique` without `biz_key` would make every command of this type a duplicate of the first; add `biz_key = \"…{field}\"`");
+    }
+    match until {
+        None => Some(Unique::UntilFinished),
+        Some(literal) if literal.value() == "until_started" => Some(Unique::UntilStarted),
+        Some(literal) => {
+            errors.on(literal, format!("unknown `unique = {:?}`; write `unique` (until finished) or `unique = \"until_started\"`", literal.value()));
+            None
+        }
+    }
+}
+
+fn biz_key(model: &Model, literal: &LitStr, errors: &mut Errors) -> Option<(LitStr, Vec<Part>)> {
+    let parts = read(literal, template::parse, errors)?;
+    if parts.is_empty() {
+        errors.on(literal, "the business key is empty; write one such as `\"order:{order_id}\"`, or remove `biz_key`");
+    }
+    // The fields of a foreign payload are rustc's to check.
+    if model.whole().is_none() {
+        let fields: Vec<String> = model
+            .having(Role::Field)
+            .filter_map(|field| field.name.as_ref())
+            .map(|name| name.unraw().to_string())
+            .collect();
+        for part in &parts {
+            if let Part::Field(name) = part
+                && !fields.contains(name)
+            {
+                errors.on(literal, no_field(model, name, &fields));
+            }
+        }
+    }
+    Some((literal.clone(), parts))
+}
+
+fn no_field(model: &Model, name: &str, fields: &[String]) -> String {
+    let known = || fields.iter().map(String::as_str);
+    let elsewhere = model
+        .arguments
+        .iter()
+        .any(|argument| argument.name.as_ref().is_some_and(|ident| ident.unraw() == name));
+    if elsewhere {
+        return format!(
+            "`{{{name}}}` in `biz_key` is an argument, but no field of the payload; a key is made of stored fields only"
+        );
+    }
+    let there_are = match fields {
+        [] => "the payload has none".to_owned(),
+        [only] => format!("there is `{only}`"),
+        _ => format!("there are {}", names::list(known())),
+    };
+    match names::nearest(name, known()) {
+        Some(near) => {
+            format!("`{{{name}}}` in `biz_key` names no field, did you mean `{{{near}}}`?")
+        }
+        None => format!("`{{{name}}}` in `biz_key` names no field; {there_are}"),
+    }
+}

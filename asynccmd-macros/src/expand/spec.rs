@@ -1,0 +1,281 @@
+//! `impl Command`: the constants, the business key, the glue, and the registration.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{Ident, ReturnType};
+
+use crate::backoff::Backoff;
+use crate::check::{Mode, Settings, Unique};
+use crate::model::{Argument, Model, Role, local, located};
+use crate::template::Part;
+
+/// The implementation and its registration.
+pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
+    let rt = &model.rt;
+    let rest = &model.shared.rest;
+    let deprecated = model.shared.allow_deprecated();
+    let cfgs: Vec<_> = rest.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
+    let lints: Vec<_> = rest
+        .iter()
+        .filter(|attr| !attr.path().is_ident("cfg") && !attr.path().is_ident("deprecated"))
+        .collect();
+    let payload = match model.whole() {
+        Some(argument) => argument.ty.to_token_stream(),
+        None => name.to_token_stream(),
+    };
+    let command_type = &settings.command_type;
+    let key = key(model, settings);
+    let spec = spec(model, settings, name);
+    quote! {
+        #(#cfgs)*
+        #deprecated
+        #(#lints)*
+        const _: () = {
+            impl #rt::Command for #name {
+                type Payload = #payload;
+                const TYPE: &'static str = #command_type;
+                const SPEC: #rt::CommandSpec = #spec;
+                #key
+            }
+
+            #rt::inventory::submit! { #rt::Registration::of::<#name>() }
+        };
+    }
+}
+
+fn key(model: &Model, settings: &Settings) -> Option<TokenStream> {
+    let (literal, parts) = settings.biz_key.as_ref()?;
+    let span = located(literal.span());
+    let rt = model.rt.at(span);
+    let payload = local("payload", Span::call_site());
+    let mut format = String::new();
+    let mut fields = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => format.push_str(&text.replace('{', "{{").replace('}', "}}")),
+            Part::Field(field) => {
+                format.push_str("{}");
+                let field = field_ident(model, field, span);
+                let access = quote_spanned!(span=> (&#payload.#field));
+                fields.push(quote!(#rt::key_part #access));
+            }
+        }
+    }
+    let rt = &model.rt;
+    Some(quote! {
+        fn biz_key(#payload: &Self::Payload) -> #rt::String {
+            #rt::format!(#format, #(#fields),*)
+        }
+    })
+}
+
+/// A field as the user's argument spells it, and placed in the template.
+fn field_ident(model: &Model, name: &str, span: Span) -> Ident {
+    let mut ident = model
+        .having(Role::Field)
+        .filter_map(|field| field.name.clone())
+        .find(|ident| ident.unraw() == name)
+        .or_else(|| syn::parse_str(name).ok())
+        .unwrap_or_else(|| Ident::new_raw(name, span));
+    ident.set_span(span.resolved_at(ident.span()));
+    ident
+}
+
+fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
+    let rt = &model.rt;
+    let function = model.function.sig.ident.unraw();
+    let label = function.to_string();
+    // Spanned at the function's name, which is the place that they then give.
+    let location = quote_spanned! {function.span()=>
+        (
+            match ::core::option_env!("CARGO_PKG_NAME") {
+                ::core::option::Option::Some(package) => package,
+                ::core::option::Option::None => "",
+            },
+            ::core::module_path!(),
+            ::core::file!(),
+            ::core::line!(),
+            ::core::column!(),
+        )
+    };
+    let (glue, handler) = glue(model, name);
+    let setters = setters(model, settings);
+    quote! {{
+        #glue
+        #rt::CommandSpec::new(
+            <#name as #rt::Command>::TYPE,
+            #label,
+            #rt::Location::new #location,
+            #handler,
+        )
+        #(#setters)*
+    }}
+}
+
+/// What differs from the default.
+fn setters(model: &Model, settings: &Settings) -> Vec<TokenStream> {
+    let (rt, args) = (&model.rt, &model.args);
+    let mut setters = Vec::new();
+    if !args.aliases.is_empty() {
+        let aliases = &args.aliases;
+        setters.push(quote!(.aliases(&[#(#aliases),*])));
+    }
+    match settings.mode {
+        Mode::Scheduled => {}
+        Mode::AsyncPool => setters.push(quote!(.mode(#rt::Mode::AsyncPool))),
+        Mode::Immediate => setters.push(quote!(.mode(#rt::Mode::Immediate))),
+    }
+    setters.extend(args.pool.as_ref().map(|pool| quote!(.pool(#pool))));
+    setters.extend(settings.max_retry.map(|failures| quote!(.max_retry(#failures))));
+    setters.extend(settings.backoff.as_ref().map(|backoff| {
+        let backoff = backoff_value(model, backoff);
+        quote!(.backoff(#backoff))
+    }));
+    setters.extend(args.backoff_fn.as_ref().map(|path| {
+        let custom = Ident::new("Custom", located(path.span()));
+        quote!(.backoff(#rt::Backoff::#custom(#path)))
+    }));
+    setters.extend(settings.timeout.map(|millis| {
+        let timeout = duration(model, millis);
+        quote!(.timeout(#timeout))
+    }));
+    setters.extend(settings.priority.map(|level| quote!(.priority(#level))));
+    setters.extend(settings.unique.map(|unique| match unique {
+        Unique::UntilFinished => quote!(.unique(#rt::Unique::UntilFinished)),
+        Unique::UntilStarted => quote!(.unique(#rt::Unique::UntilStarted)),
+    }));
+    setters.extend(settings.retention.map(|millis| {
+        let retention = duration(model, millis);
+        quote!(.retention(#retention))
+    }));
+    let needs = model.having(Role::State).map(|argument| {
+        let (ty, cfgs) = (&argument.ty, &argument.cfgs);
+        quote!(#(#cfgs)* #rt::StateNeed::of::<#ty>())
+    });
+    if model.having(Role::State).next().is_some() {
+        setters.push(quote!(.needs(const { &[#(#needs),*] })));
+    }
+    setters
+}
+
+fn duration(model: &Model, millis: u64) -> TokenStream {
+    let rt = &model.rt;
+    quote!(#rt::Duration::from_millis(#millis))
+}
+
+fn backoff_value(model: &Model, backoff: &Backoff) -> TokenStream {
+    let rt = &model.rt;
+    match backoff {
+        Backoff::Exponential { base, cap, jitter } => {
+            let (base, cap) = (duration(model, *base), duration(model, *cap));
+            match jitter {
+                None => quote!(#rt::Backoff::exponential(#base, #cap)),
+                Some(jitter) => {
+                    quote!(#rt::Backoff::Exponential { base: #base, cap: #cap, jitter: #jitter })
+                }
+            }
+        }
+        Backoff::Fixed(wait) => {
+            let wait = duration(model, *wait);
+            quote!(#rt::Backoff::Fixed(#wait))
+        }
+        Backoff::Steps(steps) => {
+            let steps = steps.iter().map(|wait| duration(model, *wait));
+            quote!(#rt::Backoff::Steps(const { &[#(#steps),*] }))
+        }
+    }
+}
+
+/// The function between a payload's text and the handler, and its name in a [`Handler`].
+///
+/// [`Handler`]: https://docs.rs/asynccmd/latest/asynccmd/enum.Handler.html
+fn glue(model: &Model, name: &Ident) -> (TokenStream, TokenStream) {
+    let rt = &model.rt;
+    let glue = local("glue", Span::call_site());
+    let text = local("payload", Span::call_site());
+    let ctx = local("ctx", Span::call_site());
+    let decode = decode(model, name, &text);
+    let states = model.arguments.iter().enumerate().filter(|(_, a)| a.role == Role::State).map(
+        |(at, argument)| {
+            let (value, ty, cfgs) = (value(at, argument), &argument.ty, &argument.cfgs);
+            let state = model.rt.at(located(ty.span()));
+            quote!(#(#cfgs)* let #value = #state::state::<#ty>(#ctx)?;)
+        },
+    );
+    let call = call(model);
+    if model.function.sig.asyncness.is_some() {
+        let life = quote_spanned!(Span::mixed_site()=> 'a);
+        let function = quote! {
+            fn #glue<#life>(#text: &str, #ctx: &#life #rt::Context) -> #rt::Prepared<#life> {
+                #decode
+                #(#states)*
+                ::core::result::Result::Ok(#call)
+            }
+        };
+        (function, quote!(#rt::Handler::Async(#glue)))
+    } else {
+        let function = quote! {
+            fn #glue(
+                #text: &str,
+                #ctx: &#rt::Context,
+            ) -> ::core::result::Result<#rt::Done, #rt::PrepareError> {
+                #decode
+                #(#states)*
+                ::core::result::Result::Ok(#call)
+            }
+        };
+        (function, quote!(#rt::Handler::Blocking(#glue)))
+    }
+}
+
+/// The local variable that an argument's value waits in.
+fn value(at: usize, argument: &Argument) -> Ident {
+    local(&format!("argument_{at}"), argument.ty.span())
+}
+
+fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
+    let numbered = || model.arguments.iter().enumerate();
+    if let Some((at, argument)) = numbered().find(|(_, a)| a.role == Role::Payload) {
+        let (value, ty) = (value(at, argument), &argument.ty);
+        let rt = model.rt.at(located(ty.span()));
+        return quote!(let #value: #ty = #rt::decode(#text)?;);
+    }
+    let rt = &model.rt;
+    let fields = numbered().filter(|(_, a)| a.role == Role::Field).map(|(at, argument)| {
+        let (field, value, cfgs) = (&argument.name, value(at, argument), &argument.cfgs);
+        quote!(#(#cfgs)* #field: #value)
+    });
+    quote!(let #name { #(#fields),* } = #rt::decode(#text)?;)
+}
+
+/// The handler's call inside of what turns its return into an end. Both are placed at the return type,
+/// which is what a bound on the return is about.
+fn call(model: &Model) -> TokenStream {
+    let sig = &model.function.sig;
+    let span = match &sig.output {
+        ReturnType::Type(_, ty) => located(ty.span()),
+        ReturnType::Default => located(sig.ident.span()),
+    };
+    let arguments = model.arguments.iter().enumerate().map(|(at, argument)| {
+        let cfgs = &argument.cfgs;
+        if argument.role == Role::Context {
+            let ctx = local("ctx", argument.ty.span());
+            return quote!(#ctx);
+        }
+        let value = value(at, argument);
+        quote!(#(#cfgs)* #value)
+    });
+    let mut function = sig.ident.clone();
+    function.set_span(span.resolved_at(function.span()));
+    let call = quote_spanned!(span=> #function(#(#arguments),*));
+    let end = match (sig.asyncness.is_some(), &model.args.classify) {
+        (true, None) => quote!(run(#call)),
+        (true, Some(classify)) => quote!(run_classified(#call, #classify)),
+        (false, None) => quote!(done(#call)),
+        (false, Some(classify)) => quote!(done_classified(#call, #classify)),
+    };
+    let rt = model.rt.at(span);
+    quote!(#rt::#end)
+}

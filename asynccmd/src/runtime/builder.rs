@@ -1,0 +1,233 @@
+//! Takes the settings, checks them against the commands, and starts the engine.
+
+use std::any::TypeId;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::Runtime;
+use super::config::{Config, ConfigError, Overflow, Poll};
+use super::engine::{self, Engine};
+use super::faults::Faults;
+use super::hooks::{Around, DeadLetter, OnDead};
+use super::pool::Pool;
+use crate::client::{Client, ClientBuilder};
+use crate::command::{Command, State};
+use crate::error::StoreError;
+use crate::registry::{self, Registry, RegistryError, Setup};
+use crate::store::Database;
+
+/// Why a runtime did not start. Nothing was claimed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The commands and the runtime do not fit together.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// A setting is outside of its range.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The database cannot be worked on.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The operating system gave no thread.
+    #[error("the runtime's threads could not be started")]
+    Thread(#[source] io::Error),
+}
+
+/// Settings of a [`Runtime`]; see [`Runtime::builder`].
+#[must_use = "a builder does nothing until `.start().await`"]
+pub struct RuntimeBuilder {
+    database: Database,
+    config: Config,
+    state: State,
+    registry: Option<Registry>,
+    required: Vec<&'static str>,
+    hooks: Vec<Arc<dyn Around>>,
+    on_dead: OnDead,
+    client: ClientBuilder,
+    faults: Faults,
+}
+
+impl RuntimeBuilder {
+    pub(super) fn new(database: Database) -> Self {
+        Self {
+            client: Client::builder(database.clone()),
+            database,
+            config: Config::default(),
+            state: State::new(),
+            registry: None,
+            required: Vec::new(),
+            hooks: Vec::new(),
+            on_dead: OnDead::default(),
+            faults: Faults::default(),
+        }
+    }
+
+    /// A name for people, in the instance's row: 1 to 128 characters. Default: the process id.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.config.name = name.into();
+        self
+    }
+
+    /// A value for the handlers' `#[state]` arguments of its type; cloned for every attempt. A missing
+    /// one fails [`start`](Self::start). The runtime's own [`Client`] is there always.
+    pub fn state<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.state.insert(value);
+        self
+    }
+
+    /// Adds a pool. Pools that no command names are allowed; one that is named and missing fails
+    /// [`start`](Self::start). `default` is there always.
+    pub fn pool(mut self, pool: Pool) -> Self {
+        self.config.add_pool(pool);
+        self
+    }
+
+    /// Runs at most `limit` attempts of this type at once in this instance, within its pool; at least 1.
+    pub fn type_limit(mut self, command_type: impl Into<String>, limit: usize) -> Self {
+        self.config.type_limits.push((command_type.into(), limit));
+        self
+    }
+
+    /// After so long without a heartbeat others may declare this instance dead and take its commands:
+    /// 1 s to 365 days, the same for all instances of a database. Default: 60 s. It limits no job's
+    /// length: the heartbeat, sent every quarter of it, goes on beside the longest.
+    pub fn stall_timeout(mut self, timeout: Duration) -> Self {
+        self.config.stall_timeout = timeout;
+        self
+    }
+
+    /// How long [`Runtime::shutdown`] lets attempts run before it cancels them. Default: 25 s.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.config.grace = grace;
+        self
+    }
+
+    /// How often to look for due commands that nothing has announced: those submitted by other
+    /// processes or through bare transactions. 10 ms to 365 days. Default: `Poll::fixed_delay(1s)`.
+    pub fn poll(mut self, poll: Poll) -> Self {
+        self.config.poll = poll;
+        self
+    }
+
+    /// How long SUCCESS and KILLED rows stay, for commands that say nothing of their own; zero deletes
+    /// a success at once. DEAD rows stay until an operator retries or kills them. Default: 7 days.
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.config.retention = retention;
+        self
+    }
+
+    /// From when on [`health`](crate::Admin::health) names a running command. Default: 1 h.
+    pub fn long_running(mut self, long_running: Duration) -> Self {
+        self.config.long_running = long_running;
+        self
+    }
+
+    /// What happens to an `immediate` command whose pool is full. Default: [`Overflow::LeavePending`].
+    pub fn overflow(mut self, overflow: Overflow) -> Self {
+        self.config.overflow = overflow;
+        self
+    }
+
+    /// Code around every attempt, the first given outermost.
+    pub fn around(mut self, hook: impl Around) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Code at every command that becomes DEAD in this instance, after its commit. Best effort: it is
+    /// not called if the process ends in between. A panic in it is logged.
+    pub fn on_dead(mut self, hook: impl Fn(&DeadLetter) + Send + Sync + 'static) -> Self {
+        self.on_dead.0.push(Arc::new(hook));
+        self
+    }
+
+    /// The commands to run, in the place of all that are linked into this binary.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// States that `C` must have a handler here: [`start`](Self::start) fails if the linker dropped it.
+    pub fn require<C: Command>(mut self) -> Self {
+        self.required.push(C::TYPE);
+        self
+    }
+
+    /// The longest payload that this runtime's client takes, in bytes of JSON. Default: 1 MiB.
+    pub fn max_payload(mut self, bytes: usize) -> Self {
+        self.client = self.client.max_payload(bytes);
+        self
+    }
+
+    /// The owner of commands submitted by this runtime's client. Default: none.
+    pub fn owner(mut self, name: impl Into<String>) -> Self {
+        self.client = self.client.owner(name);
+        self
+    }
+
+    /// Faults that a test orders.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn faults(mut self, faults: Faults) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// Starts the runtime. When this returns, it is registered and claims.
+    ///
+    /// # Errors
+    /// [`StartError`], with everything that is wrong between commands and settings at once.
+    pub async fn start(self) -> Result<Runtime, StartError> {
+        self.config.validate()?;
+        let registry = self.registry.unwrap_or_else(Registry::collect);
+        registry::check(
+            &registry,
+            &Setup {
+                pools: &self.config.pools.iter().map(|pool| &*pool.name).collect::<Vec<_>>(),
+                state: &self.state,
+                built_in: &[TypeId::of::<Client>()],
+                required: &self.required,
+                limited: &self
+                    .config
+                    .type_limits
+                    .iter()
+                    .map(|(name, _)| &**name)
+                    .collect::<Vec<_>>(),
+            },
+        )?;
+        let identity = self.database.store.check().await?;
+        let (started, starts) = oneshot::channel();
+        let (stopped, stops) = watch::channel(false);
+        let stop = CancellationToken::new();
+        let engine = Engine {
+            store: Arc::clone(&self.database.store),
+            config: Arc::new(self.config),
+            registry,
+            state: self.state,
+            hooks: self.hooks,
+            on_dead: self.on_dead,
+            client: self.client.build(),
+            identity,
+            faults: self.faults,
+            stop: stop.clone(),
+            stopped,
+        };
+        engine::spawn(engine, started).map_err(StartError::Thread)?;
+        let (client, port) = starts.await.map_err(|_| {
+            StartError::Thread(io::Error::other("the runtime's thread ended at its start"))
+        })??;
+        Ok(Runtime { client, port, stop, stopped: stops })
+    }
+}
+
+impl fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeBuilder").field("config", &self.config).finish_non_exhaustive()
+    }
+}

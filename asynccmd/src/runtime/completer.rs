@@ -1,0 +1,206 @@
+//! Writes the ends of attempts to their rows, in batches, each fenced by its token.
+//!
+//! Floor 5: imports floors 0, 1, 3 and the base of its own. At once when idle; while batches follow
+//! one another, after at most [`LINGER`] or [`BATCH`] rows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::hooks::OnDead;
+use super::inbox::Inbox;
+use super::ledger::{Ledger, Running};
+use super::pulse::{Pulse, Trouble};
+use crate::command::FailureKind;
+use crate::ids::Token;
+use crate::store::Store;
+use crate::store::model::{Death, End, Ended, Ending, NewFailure, Status};
+
+/// The most rows of one write.
+const BATCH: usize = 500;
+/// The longest that an end waits for company.
+const LINGER: Duration = Duration::from_millis(2);
+/// Between two tries of a write that failed.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A claimed row's way back: its end, and the place that is free once the end is written.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) ending: Ending,
+    pub(super) command_type: &'static str,
+    pub(super) biz_key: String,
+    /// The attempt, if the handler was started.
+    pub(super) attempt: Option<Arc<Running>>,
+    /// Freed by its drop.
+    pub(super) place: super::room::Place,
+}
+
+/// The completer's letter box.
+pub(super) type Ends = mpsc::UnboundedSender<Finished>;
+
+pub(super) struct Completer {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) on_dead: OnDead,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) trouble: Arc<Trouble>,
+}
+
+impl Completer {
+    /// Runs until every sender is gone and every end is written.
+    pub(super) async fn run(self, mut ends: mpsc::UnboundedReceiver<Finished>) {
+        let mut batch: Vec<Finished> = Vec::with_capacity(BATCH);
+        let mut written = Instant::now();
+        loop {
+            if batch.is_empty() && self.pulse.during(ends.recv_many(&mut batch, BATCH)).await == 0 {
+                return;
+            }
+            // Ends that come while a write is under way are its successor's; waiting for more pays
+            // only while they come fast.
+            if written.elapsed() < LINGER && batch.len() < BATCH {
+                let until = tokio::time::Instant::now() + LINGER;
+                while batch.len() < BATCH {
+                    let room = BATCH - batch.len();
+                    match tokio::time::timeout_at(until, ends.recv_many(&mut batch, room)).await {
+                        Ok(0) | Err(_) => break,
+                        Ok(_) => {}
+                    }
+                }
+            }
+            batch = self.write(batch).await;
+            written = Instant::now();
+        }
+    }
+
+    /// Writes a batch; returns what has to be tried again.
+    async fn write(&self, batch: Vec<Finished>) -> Vec<Finished> {
+        let endings: Vec<&Ending> = batch.iter().map(|finished| &finished.ending).collect();
+        let mut outstanding: HashMap<Token, usize> = HashMap::new();
+        for ending in &endings {
+            outstanding
+                .entry(ending.token)
+                .or_insert_with(|| self.ledger.outstanding(ending.token));
+        }
+        let outstanding: Vec<_> = outstanding.into_iter().collect();
+        match self.pulse.during(self.store.finish(&endings, &outstanding)).await {
+            Ok(ended) => {
+                self.trouble.over();
+                self.acknowledge(batch, ended, &outstanding).await
+            }
+            Err(error) => {
+                // Kept, and tried until the database answers: a late finish counts as long as the row
+                // is held, and one that comes too late is fenced.
+                self.trouble.met("finish", &error);
+                self.pulse.during(tokio::time::sleep(PAUSE)).await;
+                batch
+            }
+        }
+    }
+
+    async fn acknowledge(
+        &self,
+        batch: Vec<Finished>,
+        ended: Vec<Ended>,
+        outstanding: &[(Token, usize)],
+    ) -> Vec<Finished> {
+        let mut again = Vec::new();
+        let mut ended_of: HashMap<Token, usize> = HashMap::new();
+        let mut orphaned = Vec::new();
+        for (mut finished, ended) in batch.into_iter().zip(ended) {
+            let (id, token) = (finished.ending.id, finished.ending.token);
+            match ended {
+                Ended::As(status) => {
+                    *ended_of.entry(token).or_default() += 1;
+                    if status == Status::Dead {
+                        self.on_dead.call(death(&finished));
+                    }
+                }
+                Ended::Locked => {
+                    again.push(finished);
+                    continue;
+                }
+                Ended::Fenced => log_fenced(&finished),
+                Ended::Refused(why) => {
+                    tracing::error!(%id, r#type = finished.command_type, why, "the end of an attempt was refused");
+                    finished.ending.end = refused(finished.ending.end, why);
+                    again.push(finished);
+                    continue;
+                }
+            }
+            if self.ledger.acknowledged(id, token) == 0 {
+                orphaned.push(token);
+            }
+            drop(finished.place);
+        }
+        // The store has deleted the receipts of rounds that ended whole in this write; those that
+        // ended in several go in a statement of their own, guarded by the rows.
+        orphaned.retain(|token| {
+            let all = outstanding.iter().find(|(t, _)| t == token).map_or(0, |(_, n)| *n);
+            ended_of.get(token).copied().unwrap_or(0) != all
+        });
+        if !orphaned.is_empty()
+            && let Err(error) = self.pulse.during(self.store.drop_receipts(&orphaned)).await
+        {
+            // Reconciliation finds it: a receipt without rows.
+            self.trouble.met("drop receipts", &error);
+        }
+        self.inbox.active();
+        if !again.is_empty() {
+            self.pulse.during(tokio::time::sleep(PAUSE)).await;
+        }
+        again
+    }
+}
+
+fn death(finished: &Finished) -> Death {
+    let (kind, message) = match &finished.ending.end {
+        End::Dead { failure } => (failure.kind, failure.message.clone()),
+        _ => (FailureKind::Error, String::new()),
+    };
+    Death {
+        id: finished.ending.id,
+        stored_type: finished.command_type.to_owned(),
+        biz_key: finished.biz_key.clone(),
+        kind,
+        message,
+    }
+}
+
+/// A success that the database refuses (a follow-up that breaks a rule of the table) is a failure of
+/// its attempt; what is refused even then gives the row back.
+fn refused(end: End, why: String) -> End {
+    match end {
+        End::Success { .. } => End::Dead {
+            failure: NewFailure {
+                kind: FailureKind::Fatal,
+                message: format!("the database refused the end of a successful attempt: {why}"),
+            },
+        },
+        _ => End::Release { wait: Duration::from_secs(60) },
+    }
+}
+
+fn log_fenced(finished: &Finished) {
+    let by_itself =
+        finished.attempt.as_ref().is_some_and(|attempt| attempt.has_ended_in_transaction());
+    if by_itself {
+        if let End::Retry { failure, .. } | End::Dead { failure } = &finished.ending.end {
+            tracing::warn!(
+                id = %finished.ending.id,
+                r#type = finished.command_type,
+                error = failure.message,
+                "the handler returned an error after it had ended its command in a transaction; the command has succeeded"
+            );
+        }
+    } else if !matches!(finished.ending.end, End::Release { .. }) {
+        tracing::warn!(
+            id = %finished.ending.id,
+            r#type = finished.command_type,
+            run_no = finished.ending.run_no,
+            "the attempt has lost its row; what it returned changes nothing"
+        );
+    }
+}

@@ -1,0 +1,279 @@
+//! Keeps the lease: heartbeats, the death of others, reconciliation.
+//!
+//! Floor 5: imports floors 0, 1 and 3 and the base of its own. The rules are those of "Leases and
+//! recovery" in the design:
+//!
+//! - The lease exists while the instance's row exists; an outage of any length costs a living instance
+//!   nothing. A heartbeat that finds no row has lost it: the instance goes on under a new id.
+//! - Death is one committed write, allowed to an instance that has seen the same heartbeat of the other
+//!   one at its own registration or later, and unchanged after two further accepted heartbeats of its
+//!   own. The count starts again after any heartbeat of its own that failed.
+//! - With each heartbeat, memory and database are compared by (id, token).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::config::Config;
+use super::inbox::Inbox;
+use super::lease::{CurrentLease, Lease};
+use super::ledger::{Ledger, Stop};
+use super::pulse::{Pulse, Trouble};
+use crate::error::StoreError;
+use crate::ids::InstanceId;
+use crate::store::Store;
+use crate::store::model::{End, Ending, Peer};
+
+/// Others' heartbeats, as this instance's accepted heartbeats have seen them.
+#[derive(Debug, Default)]
+struct Watch(HashMap<InstanceId, (i64, u32)>);
+
+impl Watch {
+    /// What the registration saw.
+    fn begin(peers: &[Peer]) -> Self {
+        Self(peers.iter().map(|peer| (peer.id, (peer.heartbeat, 0))).collect())
+    }
+
+    /// An accepted heartbeat of our own saw these. Returns those that it saw unchanged for at least
+    /// the second time since they were first seen so. A heartbeat out of turn does not count: others
+    /// have not had the time for one of theirs.
+    fn accepted(&mut self, peers: &[Peer], in_turn: bool) -> Vec<Peer> {
+        let before = std::mem::take(&mut self.0);
+        let mut silent = Vec::new();
+        for peer in peers {
+            let unchanged = match before.get(&peer.id) {
+                Some((heartbeat, count)) if *heartbeat == peer.heartbeat => {
+                    count + u32::from(in_turn)
+                }
+                _ => 0,
+            };
+            if unchanged >= 2 {
+                silent.push(*peer);
+            }
+            self.0.insert(peer.id, (peer.heartbeat, unchanged));
+        }
+        silent
+    }
+
+    /// A heartbeat of our own failed: whatever kept us may have kept the others.
+    fn failed(&mut self) {
+        for (_, count) in self.0.values_mut() {
+            *count = 0;
+        }
+    }
+}
+
+pub(super) struct Keeper {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) config: Arc<Config>,
+    pub(super) lease: Arc<CurrentLease>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) inbox: Arc<Inbox>,
+    /// Of scheduler and completer: without them the lease is not worth to be kept.
+    pub(super) pulses: [Arc<Pulse>; 2],
+    pub(super) trouble: Arc<Trouble>,
+    /// A claim found no row of the instance, or an operator has changed a row.
+    pub(super) nudge: Arc<Notify>,
+    /// Somebody was declared dead: recovery has work.
+    pub(super) recovery: Arc<Notify>,
+}
+
+impl Keeper {
+    /// Registers a new instance. Returns its lease and the others as they stand.
+    pub(super) async fn register(
+        store: &dyn Store,
+        config: &Config,
+    ) -> Result<(Arc<Lease>, Vec<Peer>), StoreError> {
+        let instance = InstanceId::random();
+        let sent = Instant::now();
+        let peers = store.register(instance, &config.name, config.stall_timeout).await?;
+        Ok((Arc::new(Lease::new(instance, sent, config.lease_validity())), peers))
+    }
+
+    /// Runs until it is stopped. `peers`: what the registration saw.
+    pub(super) async fn run(self, peers: Vec<Peer>, stop: CancellationToken) {
+        let mut watch = Watch::begin(&peers);
+        let every = self.config.heartbeat_every();
+        let mut next = tokio::time::Instant::now() + every;
+        loop {
+            let in_turn = tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep_until(next) => true,
+                () = self.nudge.notified() => false,
+            };
+            if in_turn {
+                next = tokio::time::Instant::now() + every;
+            }
+            let stuck = self.pulses.iter().map(|pulse| pulse.age()).max().unwrap_or_default();
+            if stuck > self.config.stall_timeout / 2 {
+                tracing::error!(?stuck, "no heartbeat: the scheduler or the completer is stuck");
+                watch.failed();
+                continue;
+            }
+            self.beat(&mut watch, in_turn).await;
+        }
+    }
+
+    async fn beat(&self, watch: &mut Watch, in_turn: bool) {
+        let lease = self.lease.get();
+        let held_before = lease.holds();
+        let sent = Instant::now();
+        match self.store.heartbeat(lease.instance(), self.config.heartbeat_every()).await {
+            Ok(Some(peers)) => {
+                lease.accepted(sent, self.config.lease_validity());
+                self.trouble.over();
+                if !held_before {
+                    self.inbox.everything();
+                }
+                for peer in watch.accepted(&peers, in_turn) {
+                    self.bury(peer).await;
+                }
+                if let Err(error) = self.reconcile(&lease).await {
+                    self.trouble.met("reconcile", &error);
+                }
+            }
+            Ok(None) => {
+                self.lose(&lease);
+                match Self::register(&*self.store, &self.config).await {
+                    Ok((lease, peers)) => {
+                        tracing::warn!(instance = %lease.instance(), "going on as a new instance");
+                        *watch = Watch::begin(&peers);
+                        self.lease.replace(lease);
+                        self.inbox.everything();
+                    }
+                    // The lost lease stays the current one: nothing starts, the next beat tries again.
+                    Err(error) => self.trouble.met("register", &error),
+                }
+            }
+            Err(error) => {
+                watch.failed();
+                self.trouble.met("heartbeat", &error);
+            }
+        }
+    }
+
+    /// The row is gone: others have declared this instance dead and give its rows back.
+    fn lose(&self, lease: &Lease) {
+        if lease.is_lost() {
+            return;
+        }
+        lease.lose();
+        tracing::error!(
+            instance = %lease.instance(),
+            "the lease is lost: another instance has declared this one dead; its attempts are fenced as their rows are taken"
+        );
+        // Ready rows under it leave their queues: the scheduler is woken to look. Attempts are told by
+        // `lease_lost` now; the fence is each row's own, and until it falls a late finish counts.
+        self.inbox.everything();
+    }
+
+    async fn bury(&self, peer: Peer) {
+        match self.store.bury(peer, self.config.stall_timeout).await {
+            Ok(true) => {
+                tracing::warn!(instance = %peer.id, "an instance has died; its commands are recovered");
+                self.recovery.notify_one();
+            }
+            Ok(false) => {}
+            Err(error) => self.trouble.met("bury", &error),
+        }
+    }
+
+    /// Compares memory with receipts and rows, by (id, token).
+    async fn reconcile(&self, lease: &Lease) -> Result<(), StoreError> {
+        // Attempts: memory first, then rows. What is no longer RUNNING under its token was taken away.
+        let running: Vec<_> = self
+            .ledger
+            .running()
+            .into_iter()
+            .filter(|running| !running.has_ended_in_transaction())
+            .collect();
+        if !running.is_empty() {
+            let pairs: Vec<_> = running.iter().map(|r| (r.id, r.token)).collect();
+            let held: HashMap<_, _> = self
+                .store
+                .held(&pairs)
+                .await?
+                .into_iter()
+                .map(|held| ((held.id, held.token), held.kill_reason))
+                .collect();
+            for running in running.iter().filter(|running| !running.has_ended_in_transaction()) {
+                match held.get(&(running.id, running.token)) {
+                    None => running.stop(Stop::Fenced),
+                    Some(Some(reason)) => running.stop(Stop::Kill(reason.clone())),
+                    Some(None) => {}
+                }
+            }
+        }
+        // Receipts: they first, then memory. What nobody here holds was claimed by a claim whose reply
+        // was lost, or could not be read.
+        let (mut endings, mut tokens) = (Vec::new(), Vec::new());
+        for receipt in self.store.receipts(lease.instance()).await? {
+            let strangers = self.ledger.strangers(receipt.token, &receipt.ids);
+            if strangers.len() == receipt.ids.len() {
+                tokens.push(receipt.token);
+            }
+            endings.extend(strangers.into_iter().map(|id| Ending {
+                id,
+                token: receipt.token,
+                run_no: 0,
+                instance: lease.instance(),
+                end: End::Release { wait: Duration::ZERO },
+            }));
+        }
+        if !endings.is_empty() {
+            let endings: Vec<_> = endings.iter().collect();
+            self.store.finish(&endings, &[]).await?;
+            self.inbox.everything();
+        }
+        if !tokens.is_empty() {
+            self.store.drop_receipts(&tokens).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEEN: [Peer; 1] = [Peer { id: InstanceId(7), heartbeat: 100 }];
+
+    #[test]
+    fn silence_takes_the_registration_and_two_heartbeats() {
+        let mut watch = Watch::begin(&SEEN);
+        assert!(watch.accepted(&SEEN, true).is_empty());
+        assert_eq!(watch.accepted(&SEEN, true), SEEN);
+    }
+
+    #[test]
+    fn a_sign_of_life_starts_the_count_again() {
+        let mut watch = Watch::begin(&SEEN);
+        watch.accepted(&SEEN, true);
+        let alive = [Peer { heartbeat: 101, ..SEEN[0] }];
+        assert!(watch.accepted(&alive, true).is_empty());
+        assert!(watch.accepted(&alive, true).is_empty());
+        assert_eq!(watch.accepted(&alive, true), alive);
+    }
+
+    #[test]
+    fn a_failed_heartbeat_of_our_own_starts_the_count_again() {
+        let mut watch = Watch::begin(&SEEN);
+        watch.accepted(&SEEN, true);
+        watch.failed();
+        assert!(watch.accepted(&SEEN, true).is_empty());
+        assert_eq!(watch.accepted(&SEEN, true), SEEN);
+    }
+
+    #[test]
+    fn a_heartbeat_out_of_turn_does_not_count() {
+        let mut watch = Watch::begin(&SEEN);
+        for _ in 0..5 {
+            assert!(watch.accepted(&SEEN, false).is_empty());
+        }
+        watch.accepted(&SEEN, true);
+        assert_eq!(watch.accepted(&SEEN, true), SEEN);
+    }
+}

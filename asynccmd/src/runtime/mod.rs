@@ -1,0 +1,166 @@
+//! Claims, runs and finishes commands.
+//!
+//! Floor 5: imports floors 0 to 4. Within it the arrows run one way:
+//!
+//! ```text
+//! builder → engine → scheduler → pool → attempt → completer     a command's way
+//!                  → keeper, recovery, retention, progress      beside it, none in its way
+//! base, imported by all of them: config, hooks, inbox, lease, ledger, pulse, room, share, faults
+//! ```
+
+mod attempt;
+mod builder;
+mod completer;
+mod config;
+mod engine;
+mod faults;
+mod hooks;
+mod inbox;
+mod keeper;
+mod lease;
+mod ledger;
+mod pool;
+mod port;
+mod progress;
+mod pulse;
+mod recovery;
+mod retention;
+mod room;
+mod scheduler;
+mod share;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use builder::{RuntimeBuilder, StartError};
+pub use config::{ConfigError, Overflow, Poll};
+#[cfg(feature = "testing")]
+pub use faults::Faults;
+pub use hooks::{Around, DeadLetter, Next};
+pub use pool::Pool;
+
+use crate::client::Client;
+use crate::ids::InstanceId;
+use crate::store::Database;
+use port::Port;
+
+/// One running instance: it claims due commands of the types it has handlers for, runs them, and
+/// finishes them.
+///
+/// A process can hold several, on one database or on many. The runtime has threads of its own; it
+/// needs the caller's tokio runtime only to be started and awaited.
+///
+/// Dropped, it shuts down in the background without anybody waiting for it; end it with
+/// [`shutdown`](Self::shutdown) or [`shutdown_on_signal`](Self::shutdown_on_signal).
+pub struct Runtime {
+    client: Client,
+    port: Arc<Port>,
+    stop: CancellationToken,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Runtime {
+    /// A runtime to be started on this database.
+    ///
+    /// ```no_run
+    /// # use asynccmd::{command, CommandError, Pool, Runtime};
+    /// # #[command(type = "greet")]
+    /// # async fn greet(name: String) -> Result<(), CommandError> { Ok(()) }
+    /// # async fn run(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
+    /// asynccmd::migrate(&pool).await?;
+    /// let runtime = Runtime::builder(pool)
+    ///     .pool(Pool::new("ai").workers(4).threads(2))
+    ///     .start()
+    ///     .await?;
+    /// submit_greet(&runtime.client(), "Ada".into()).await?;
+    /// runtime.shutdown_on_signal().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn builder(database: impl Into<Database>) -> RuntimeBuilder {
+        RuntimeBuilder::new(database.into())
+    }
+
+    /// A client whose commits start immediate commands here and wake this runtime's scheduler.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The id that this runtime claims under now. It changes when the lease is lost.
+    pub fn instance(&self) -> InstanceId {
+        self.port.instance()
+    }
+
+    /// Shuts down: claims no more and gives ready commands back at once; lets attempts run for the
+    /// builder's `grace`, then cancels and gives back those that are `async`. Returns when their ends
+    /// are written. A plain `fn`, or an async one that blocks its thread, cannot be cancelled: its
+    /// command stays with this instance until the code returns or the process ends, and is then given
+    /// back uncounted.
+    ///
+    /// A second call waits for the same end.
+    pub async fn shutdown(&self) {
+        self.stop.cancel();
+        let mut stopped = self.stopped.clone();
+        // An error means that the runtime's thread is gone: stopped as well.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// Waits for SIGTERM or SIGINT (Ctrl-C), then [shuts down](Self::shutdown). A second signal in the
+    /// meantime ends the wait at once; recovery then gives back what was not finished.
+    pub async fn shutdown_on_signal(&self) {
+        signal().await;
+        tracing::info!("shutting down; a second signal ends the wait");
+        tokio::select! {
+            () = self.shutdown() => {}
+            () = signal() => tracing::warn!("a second signal: not waiting for attempts any more"),
+        }
+    }
+
+    /// For `testing::drain`.
+    #[cfg(feature = "testing")]
+    pub(crate) fn port(&self) -> &Port {
+        &self.port
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("instance", &self.instance()).finish_non_exhaustive()
+    }
+}
+
+/// Waits for SIGTERM or SIGINT. Where a handler cannot be installed, for the other one, or for ever.
+async fn signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let wait = |kind| async move {
+            match signal(kind) {
+                Ok(mut signals) => {
+                    signals.recv().await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "cannot listen to a signal");
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        tokio::select! {
+            () = wait(SignalKind::terminate()) => {}
+            () = wait(SignalKind::interrupt()) => {}
+        }
+    }
+    #[cfg(not(unix))]
+    if let Err(error) = tokio::signal::ctrl_c().await {
+        tracing::error!(%error, "cannot listen to a signal");
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,170 @@
+//! Named, bounded, isolated places to run handlers.
+//!
+//! Floor 5: imports floors 0 to 2 and, of its own, attempt and what lies below it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Semaphore;
+
+use super::attempt::{Attempt, Job};
+use super::inbox::Inbox;
+use super::room::{Speed, Usage};
+
+/// The pool of the mode `scheduled`: one worker, one command after another.
+pub(super) const SCHEDULED: &str = "scheduled";
+/// The most rows claimed ahead of the workers.
+const MAX_PREFETCH: usize = 1000;
+
+/// A pool as the builder takes it: `Runtime::builder(…).pool(Pool::new("ai").workers(4))`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    pub(super) name: String,
+    pub(super) workers: usize,
+    pub(super) threads: Option<usize>,
+}
+
+impl Pool {
+    /// How many attempts a pool runs at once unless it says otherwise.
+    pub const DEFAULT_WORKERS: usize = 16;
+
+    /// A pool with 16 workers on the threads that the runtime's pools share.
+    ///
+    /// The name `default` changes the pool that exists always; `scheduled` is the built-in pool of
+    /// that mode and is refused.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), workers: Self::DEFAULT_WORKERS, threads: None }
+    }
+
+    /// How many attempts it runs at once: 1 to 10,000.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Gives the pool threads of its own, 1 to 1,000: a handler that blocks its thread, or burns a
+    /// core, then delays no other pool. Without it a pool shares the worker threads of the runtime,
+    /// which are still apart from those that claim, finish and send heartbeats.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+}
+
+/// A running pool.
+#[derive(Debug)]
+pub(super) struct Workers {
+    pub(super) name: String,
+    pub(super) count: usize,
+    pub(super) usage: Arc<Usage>,
+    ready: Mutex<VecDeque<(Job, Instant)>>,
+    /// One permit a push, so that every push wakes one worker.
+    pushed: Semaphore,
+    busy: AtomicUsize,
+    origin: Instant,
+    speed: Mutex<Speed>,
+}
+
+impl Workers {
+    pub(super) fn new(pool: &Pool, inbox: &Arc<Inbox>) -> Self {
+        Self {
+            name: pool.name.clone(),
+            count: pool.workers,
+            usage: Arc::new(Usage::new(Arc::clone(inbox))),
+            ready: Mutex::default(),
+            pushed: Semaphore::new(0),
+            busy: AtomicUsize::new(0),
+            origin: Instant::now(),
+            speed: Mutex::default(),
+        }
+    }
+
+    /// Starts the workers on `handle`. They run until [`close`](Self::close) and the queue's end.
+    pub(super) fn start(self: &Arc<Self>, handle: &tokio::runtime::Handle, attempt: &Arc<Attempt>) {
+        for _ in 0..self.count {
+            let (pool, attempt) = (Arc::clone(self), Arc::clone(attempt));
+            handle.spawn(async move { pool.work(&attempt).await });
+        }
+    }
+
+    async fn work(&self, attempt: &Attempt) {
+        // Closed: the pool is stopped.
+        while let Ok(permit) = self.pushed.acquire().await {
+            permit.forget();
+            self.busy.fetch_add(1, Ordering::AcqRel);
+            // None: taken out in the meantime, expired or its lease lost.
+            let job = self.ready().pop_front();
+            if let Some((job, _)) = job {
+                attempt.run(job).await;
+                self.speed().note(self.slot());
+            }
+            self.busy.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn ready(&self) -> MutexGuard<'_, VecDeque<(Job, Instant)>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn speed(&self) -> MutexGuard<'_, Speed> {
+        self.speed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot(&self) -> u64 {
+        (self.origin.elapsed().as_micros() / Speed::SLOT.as_micros()) as u64
+    }
+
+    /// As many rows as ended within the last 50 ms, at most 1,000: slow work is never claimed ahead.
+    fn prefetch(&self) -> usize {
+        self.speed().lately(self.slot()).min(MAX_PREFETCH)
+    }
+
+    /// How many more rows may be claimed for it now. Not worth a claim while less than half of what
+    /// it takes is free and its workers have work.
+    pub(super) fn room(&self) -> usize {
+        let capacity = self.count + self.prefetch();
+        let room = capacity.saturating_sub(self.usage.held());
+        if room * 2 >= capacity || self.ready().is_empty() { room } else { 0 }
+    }
+
+    /// How many more rows may be claimed for it by id, right after their commit.
+    pub(super) fn room_at_once(&self) -> usize {
+        (self.count + self.prefetch()).saturating_sub(self.usage.held())
+    }
+
+    /// Whether a row that must not wait would start at once, or nearly.
+    pub(super) fn starts_at_once(&self) -> bool {
+        self.busy.load(Ordering::Acquire) + self.ready().len() < self.count || self.prefetch() > 0
+    }
+
+    pub(super) fn push(&self, job: Job) {
+        self.ready().push_back((job, Instant::now()));
+        self.pushed.add_permits(1);
+    }
+
+    /// Before all others: for a suspect, which is never claimed ahead.
+    pub(super) fn push_front(&self, job: Job) {
+        self.ready().push_front((job, Instant::now()));
+        self.pushed.add_permits(1);
+    }
+
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready().is_empty()
+    }
+
+    /// Takes out the ready jobs that `unwanted` names.
+    pub(super) fn take_out(&self, unwanted: impl Fn(&Job, Instant) -> bool) -> Vec<Job> {
+        let mut ready = self.ready();
+        let (out, keep): (Vec<_>, Vec<_>) =
+            ready.drain(..).partition(|(job, since)| unwanted(job, *since));
+        ready.extend(keep);
+        out.into_iter().map(|(job, _)| job).collect()
+    }
+
+    /// The workers end once they are idle.
+    pub(super) fn close(&self) {
+        self.pushed.close();
+    }
+}

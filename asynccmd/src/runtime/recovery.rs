@@ -1,0 +1,69 @@
+//! Gives the rows of dead instances back.
+//!
+//! Floor 5: imports floors 0 and 3 and the base of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::hooks::OnDead;
+use super::inbox::Inbox;
+use super::pulse::Trouble;
+use crate::store::Store;
+
+/// The receipts of one write.
+const BATCH: usize = 100;
+
+pub(super) struct Recovery {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) on_dead: OnDead,
+    pub(super) trouble: Arc<Trouble>,
+    /// The stored types that this binary has handlers for.
+    pub(super) known: Vec<&'static str>,
+    pub(super) every: Duration,
+    pub(super) wake: Arc<Notify>,
+}
+
+impl Recovery {
+    /// Runs until it is stopped: at once, then every so long, and when somebody was declared dead.
+    pub(super) async fn run(self, stop: CancellationToken) {
+        loop {
+            self.round(&stop).await;
+            let jittered = self.every.mul_f64(0.75 + fastrand::f64() / 2.0);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(jittered) => {}
+                () = self.wake.notified() => {}
+            }
+        }
+    }
+
+    async fn round(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            match self.store.recover(&self.known, BATCH).await {
+                Ok(recovered) => {
+                    if recovered.rows > 0 {
+                        tracing::warn!(
+                            commands = recovered.rows,
+                            "commands of a dead instance are due again"
+                        );
+                        self.inbox.everything();
+                    }
+                    for death in recovered.dead {
+                        self.on_dead.call(death);
+                    }
+                    if !recovered.more {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    self.trouble.met("recover", &error);
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! Claims due rows and hands them to their pools: one loop an instance.
+//!
+//! Floor 5: imports floors 0 to 3 and, of its own, pool and what lies below it. Sleeps until a
+//! wake-up, freed room, the next known due time, or the poll.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::{Attempt, Job};
+use super::config::Poll;
+use super::faults::Faults;
+use super::hooks::OnDead;
+use super::inbox::{Inbox, News};
+use super::lease::{CurrentLease, Lease};
+use super::ledger::Ledger;
+use super::pool::Workers;
+use super::pulse::{Pulse, Trouble};
+use super::room::{Place, Usage};
+use super::share::{Asker, share};
+use crate::error::StoreError;
+use crate::ids::{CommandId, Token};
+use crate::registry::Registry;
+use crate::store::Store;
+use crate::store::model::{Claim, ClaimedRow, Want};
+
+/// After so long without a start a ready row is given back: fast work has turned slow.
+const READY_FOR: Duration = Duration::from_secs(1);
+/// How long a suspect keeps the lane to itself.
+const SUSPECT_HOLD: Duration = Duration::from_secs(1);
+/// The first and the longest wait after a claim that failed.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// One command of the registry, as the scheduler sees it.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// Its type and aliases.
+    pub(super) types: Vec<&'static str>,
+    /// Which of the pools.
+    pub(super) pool: usize,
+    pub(super) priority: i8,
+    pub(super) limit: Option<usize>,
+    pub(super) usage: Arc<Usage>,
+    /// The last claim brought less than it had room for: nothing more is due until something says so.
+    pub(super) dry: bool,
+}
+
+impl Kind {
+    fn room(&self) -> usize {
+        self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.usage.held()))
+    }
+}
+
+pub(super) struct Scheduler {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) registry: Registry,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) pools: Vec<Arc<Workers>>,
+    pub(super) attempt: Arc<Attempt>,
+    pub(super) lease: Arc<CurrentLease>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) lease_missed: Arc<Notify>,
+    pub(super) on_dead: OnDead,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) trouble: Arc<Trouble>,
+    pub(super) poll: Poll,
+    /// Between two looks for suspects that nobody has announced.
+    pub(super) suspect_poll: Duration,
+    pub(super) faults: Faults,
+    pub(super) plan: Plan,
+}
+
+/// What the loop has in mind from turn to turn.
+#[derive(Debug)]
+pub(super) struct Plan {
+    immediate: Vec<(CommandId, usize)>,
+    poll_at: Instant,
+    due_at: Option<Instant>,
+    paused_until: Option<Instant>,
+    pause: Duration,
+    suspects_at: Instant,
+    /// The suspect in the lane, and since when.
+    lane: Option<(Weak<()>, Instant)>,
+    turn: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        let now = Instant::now();
+        Self {
+            immediate: Vec::new(),
+            poll_at: now,
+            due_at: None,
+            paused_until: None,
+            pause: PAUSE.0,
+            suspects_at: now,
+            lane: None,
+            turn: 0,
+        }
+    }
+}
+
+impl Scheduler {
+    /// Runs until it is stopped, then gives back what is ready.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            self.pulse.tick();
+            self.faults.block_scheduler();
+            self.look_at(self.inbox.take());
+            self.give_back();
+            let more = self.turn().await;
+            self.inbox.active();
+            if more {
+                continue;
+            }
+            let until = tokio::time::Instant::from_std(self.wakes_at());
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.pulse.during(self.inbox.woken()) => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+        for pool in &self.pools {
+            for job in pool.take_out(|_, _| true) {
+                self.attempt.release(job, Duration::ZERO);
+            }
+        }
+    }
+
+    fn look_at(&mut self, news: News) {
+        self.plan.immediate.extend(news.immediate);
+        for position in news.due {
+            self.kinds[position].dry = false;
+        }
+        let now = Instant::now();
+        let polls = now >= self.plan.poll_at;
+        if polls {
+            self.plan.poll_at = self.poll.next(self.plan.poll_at, now);
+        }
+        if news.everything {
+            self.plan.suspects_at = now;
+        }
+        if polls || news.everything || self.plan.due_at.is_some_and(|due| now >= due) {
+            self.plan.due_at = None;
+            for kind in &mut self.kinds {
+                kind.dry = false;
+            }
+        }
+    }
+
+    /// Ready rows that must not or do not start here go back, uncounted.
+    fn give_back(&self) {
+        for pool in &self.pools {
+            let out =
+                pool.take_out(|job, since| job.lease.is_lost() || since.elapsed() >= READY_FOR);
+            if !out.is_empty() {
+                tracing::debug!(pool = pool.name, commands = out.len(), "ready commands go back");
+            }
+            for job in out {
+                self.attempt.release(job, Duration::ZERO);
+            }
+        }
+    }
+
+    /// One round of claims. Says whether another one may bring more at once.
+    async fn turn(&mut self) -> bool {
+        let lease = self.lease.get();
+        if !lease.holds() || self.plan.paused_until.is_some_and(|until| Instant::now() < until) {
+            // What was to start by id is found by a poll.
+            for (_, position) in std::mem::take(&mut self.plan.immediate) {
+                self.kinds[position].dry = false;
+            }
+            return false;
+        }
+        self.plan.paused_until = None;
+        let immediate = self.claim_immediate(&lease).await;
+        let due = match immediate {
+            Ok(()) => self.claim_due(&lease).await,
+            Err(error) => Err(error),
+        };
+        let all = match due {
+            Ok(more) => self.claim_suspect(&lease).await.map(|()| more),
+            Err(error) => Err(error),
+        };
+        match all {
+            Ok(more) => {
+                self.plan.pause = PAUSE.0;
+                more
+            }
+            Err(error) => {
+                self.trouble.met("claim", &error);
+                let jittered = self.plan.pause.mul_f64(0.5 + fastrand::f64());
+                self.plan.paused_until = Some(Instant::now() + jittered);
+                self.plan.pause = (self.plan.pause * 2).min(PAUSE.1);
+                false
+            }
+        }
+    }
+
+    /// Claims by id what a commit in this process has just made visible, as far as there is room.
+    async fn claim_immediate(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
+        let wanted = std::mem::take(&mut self.plan.immediate);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut room: Vec<usize> = self.pools.iter().map(|pool| pool.room_at_once()).collect();
+        let mut room_of: Vec<usize> = self.kinds.iter().map(Kind::room).collect();
+        let mut ids = Vec::with_capacity(wanted.len());
+        let mut types = Vec::new();
+        for (id, position) in wanted {
+            let kind = &mut self.kinds[position];
+            if room[kind.pool] == 0 || room_of[position] == 0 {
+                // Stays PENDING; the next claim with room finds it.
+                kind.dry = false;
+                continue;
+            }
+            room[kind.pool] -= 1;
+            room_of[position] -= 1;
+            ids.push(id);
+            types.push(position);
+        }
+        if ids.is_empty() {
+            return Ok(());
+        }
+        types.sort_unstable();
+        types.dedup();
+        let names: Vec<_> =
+            types.iter().flat_map(|at| self.kinds[*at].types.iter().copied()).collect();
+        let token = Token::random();
+        self.ledger.claiming(token);
+        let store = Arc::clone(&self.store);
+        let claim = self.pulse.during(store.claim_ids(lease.instance(), token, &names, &ids)).await;
+        let rows = self.settle(token, claim).inspect_err(|_| {
+            for at in &types {
+                self.kinds[*at].dry = false;
+            }
+        })?;
+        self.hand_over(rows.rows, token, lease, None);
+        Ok(())
+    }
+
+    /// Claims what is due, per type as far as there is room. Says whether it is worth to ask again.
+    async fn claim_due(&mut self, lease: &Arc<Lease>) -> Result<bool, StoreError> {
+        self.plan.turn = self.plan.turn.wrapping_add(1);
+        let mut asked = Vec::new();
+        for (at, pool) in self.pools.iter().enumerate() {
+            let room = pool.room();
+            if room == 0 {
+                continue;
+            }
+            let askers: Vec<Asker> = self
+                .kinds
+                .iter()
+                .enumerate()
+                .filter(|(_, kind)| kind.pool == at && !kind.dry)
+                .map(|(who, kind)| Asker { who, priority: kind.priority, room: kind.room() })
+                .collect();
+            asked.extend(share(room, askers, self.plan.turn));
+        }
+        if asked.is_empty() {
+            return Ok(false);
+        }
+        let wants: Vec<Want> = asked
+            .iter()
+            .map(|(who, room)| Want { types: self.kinds[*who].types.clone(), room: *room })
+            .collect();
+        let token = Token::random();
+        self.ledger.claiming(token);
+        let store = Arc::clone(&self.store);
+        let claim = self.pulse.during(store.claim(lease.instance(), token, &wants)).await;
+        let claimed = self.settle(token, claim)?;
+        if let Some(wait) = claimed.next_due {
+            let due = Instant::now() + wait;
+            self.plan.due_at = Some(self.plan.due_at.map_or(due, |at| at.min(due)));
+        }
+        let mut brought = vec![0usize; self.kinds.len()];
+        for row in &claimed.rows {
+            if let Some(position) = self.registry.position(&row.stored_type) {
+                brought[position] += 1;
+            }
+        }
+        for (who, room) in &asked {
+            self.kinds[*who].dry = brought[*who] < *room;
+        }
+        self.hand_over(claimed.rows, token, lease, None);
+        // Room that one type left is another's; with none of them left, or no room, this is false.
+        Ok(self
+            .kinds
+            .iter()
+            .any(|kind| !kind.dry && kind.room() > 0 && self.pools[kind.pool].room() > 0))
+    }
+
+    /// Claims one row that saw its holder die, if the lane is free and a worker is.
+    async fn claim_suspect(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
+        let now = Instant::now();
+        match &self.plan.lane {
+            Some((suspect, since)) if suspect.strong_count() > 0 => {
+                if now < *since + SUSPECT_HOLD {
+                    return Ok(());
+                }
+                self.plan.lane = None;
+            }
+            // The lane is free again: there may be more of them.
+            Some(_) => {
+                self.plan.lane = None;
+                self.plan.suspects_at = now;
+            }
+            None => {}
+        }
+        if now < self.plan.suspects_at {
+            return Ok(());
+        }
+        let types: Vec<_> = self
+            .kinds
+            .iter()
+            .filter(|kind| kind.room() > 0 && self.pools[kind.pool].starts_at_once())
+            .flat_map(|kind| kind.types.iter().copied())
+            .collect();
+        let known = self.registry.stored_types();
+        // With a type left out for want of a worker, its suspects may be waiting: look again soon.
+        let again = if types.len() < known.len() { READY_FOR } else { self.suspect_poll };
+        self.plan.suspects_at = now + again.min(self.suspect_poll);
+        if types.is_empty() {
+            return Ok(());
+        }
+        let token = Token::random();
+        self.ledger.claiming(token);
+        let store = Arc::clone(&self.store);
+        let claim =
+            self.pulse.during(store.claim_suspect(lease.instance(), token, &known, &types)).await;
+        let claimed = self.settle(token, claim)?;
+        for death in claimed.dead {
+            self.on_dead.call(death);
+        }
+        if let Some(wait) = claimed.next_due {
+            self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
+        }
+        if !claimed.rows.is_empty() {
+            let lane = Arc::new(());
+            self.plan.lane = Some((Arc::downgrade(&lane), Instant::now()));
+            self.hand_over(claimed.rows, token, lease, Some(lane));
+        }
+        Ok(())
+    }
+
+    /// A claim's reply, noted in the ledger.
+    fn settle(
+        &self,
+        token: Token,
+        claim: Result<Claim, StoreError>,
+    ) -> Result<Claimed, StoreError> {
+        match self.faults.claim_reply(claim) {
+            Ok(Claim::Rows { rows, next_due, dead }) => {
+                let ids: HashSet<_> = rows.iter().map(|row| row.id).collect();
+                self.ledger.claimed(token, ids);
+                self.trouble.over();
+                Ok(Claimed { rows, next_due, dead })
+            }
+            Ok(Claim::NoLease) => {
+                self.ledger.claim_failed(token);
+                // The keeper finds out, and registers anew.
+                self.lease_missed.notify_one();
+                Ok(Claimed { rows: Vec::new(), next_due: None, dead: Vec::new() })
+            }
+            Err(error) => {
+                self.ledger.claim_failed(token);
+                Err(error)
+            }
+        }
+    }
+
+    fn hand_over(
+        &self,
+        rows: Vec<ClaimedRow>,
+        token: Token,
+        lease: &Arc<Lease>,
+        lane: Option<Arc<()>>,
+    ) {
+        for row in rows {
+            // The claim names only types of the registry.
+            let Some(position) = self.registry.position(&row.stored_type) else { continue };
+            let kind = &self.kinds[position];
+            let pool = &self.pools[kind.pool];
+            let place = Place::take(&pool.usage, &kind.usage);
+            let job =
+                Job { row, token, position, lease: Arc::clone(lease), place, lane: lane.clone() };
+            match lane {
+                Some(_) => {
+                    tracing::info!(
+                        id = %job.row.id,
+                        deaths = job.row.crash_count,
+                        "runs alone: an instance died while it held this command"
+                    );
+                    pool.push_front(job);
+                }
+                None => pool.push(job),
+            }
+        }
+    }
+
+    /// When to turn again if nothing wakes the loop before.
+    fn wakes_at(&self) -> Instant {
+        let now = Instant::now();
+        let mut at = self.plan.poll_at;
+        if let Some(due) = self.plan.due_at {
+            at = at.min(due);
+        }
+        if let Some(until) = self.plan.paused_until {
+            // Nothing is claimed before; the poll that falls into the pause comes at its end.
+            at = until;
+        } else if let Some((_, since)) = &self.plan.lane {
+            at = at.min(*since + SUSPECT_HOLD);
+        }
+        if self.pools.iter().any(|pool| pool.has_ready()) {
+            at = at.min(now + READY_FOR / 4);
+        }
+        at.max(now + Duration::from_millis(1))
+    }
+}
+
+struct Claimed {
+    rows: Vec<ClaimedRow>,
+    next_due: Option<Duration>,
+    dead: Vec<crate::store::model::Death>,
+}

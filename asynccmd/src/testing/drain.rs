@@ -1,0 +1,49 @@
+//! Runs everything that is due to its end.
+
+use std::time::{Duration, Instant};
+
+use crate::runtime::Runtime;
+
+/// The longest that a drain takes.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits until nothing that this runtime has handlers for is due or running. What is due later (a
+/// delay, a backoff) stays; [`advance`](super::advance) brings it nearer.
+///
+/// ```no_run
+/// # use asynccmd::{command, CommandError, Runtime, testing};
+/// # #[command(type = "greet")]
+/// # async fn greet(name: String) -> Result<(), CommandError> { Ok(()) }
+/// # async fn run(runtime: Runtime) -> Result<(), Box<dyn std::error::Error>> {
+/// submit_greet(&runtime.client(), "Ada".into()).await?;
+/// testing::drain(&runtime).await;
+/// # Ok(()) }
+/// ```
+///
+/// # Panics
+/// If the database cannot be read, or if something is due or running still after a minute.
+pub async fn drain(runtime: &Runtime) {
+    let port = runtime.port();
+    let client = runtime.client();
+    let mut activity = port.activity();
+    let begin = Instant::now();
+    loop {
+        activity.mark_unchanged();
+        let store = &client.database().store;
+        let (due, running) = store
+            .due_and_running(&port.stored_types())
+            .await
+            .unwrap_or_else(|error| panic!("the commands cannot be counted: {error:?}"));
+        if due == 0 && running == 0 {
+            return;
+        }
+        assert!(
+            begin.elapsed() < DEADLINE,
+            "after {DEADLINE:?} {due} commands are due and {running} are held or running still"
+        );
+        port.wake();
+        // Every written end and every turn of the scheduler is a reason to look again. The time limit is
+        // for what other instances do, of which nothing is heard here.
+        let _ = tokio::time::timeout(Duration::from_millis(100), activity.changed()).await;
+    }
+}

@@ -1,0 +1,8 @@
+use asynccmd::{Context, command};
+
+#[command(type = "a")]
+async fn pay(ctx: &mut Context) -> Result<(), String> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use asynccmd::command;
+
+pub struct Context;
+
+#[command(type = "a")]
+async fn pay(ctx: &Context) -> Result<(), String> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use asynccmd::command;
+
+#[command(type = "a")]
+async fn pay(currency: &str) -> Result<(), String> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use asynccmd::command;
+
+struct Order;
+
+#[command(type = "a")]
+impl Order {}
+
+fn main() {}

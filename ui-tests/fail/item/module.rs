@@ -1,0 +1,6 @@
+use asynccmd::command;
+
+#[command(type = "a")]
+mod orders {}
+
+fn main() {}

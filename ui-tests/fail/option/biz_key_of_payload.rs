@@ -1,0 +1,13 @@
+use asynccmd::command;
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Order {
+    id: i64,
+}
+
+#[command(type = "a", biz_key = "order:{order_id}")]
+async fn pay(#[payload] order: Order) -> Result<(), String> {
+    Ok(())
+}
+
+fn main() {}

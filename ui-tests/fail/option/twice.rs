@@ -1,0 +1,8 @@
+use asynccmd::command;
+
+#[command(type = "a", priority = 1, priority = 2)]
+async fn pay(order_id: i64, amount: i64) -> Result<(), String> {
+    Ok(())
+}
+
+fn main() {}
