@@ -58,19 +58,25 @@ async fn batch(
 ) -> Result<Vec<Ended>, sqlx::Error> {
     let mut tx = conn.begin_with("begin immediate").await?;
     let now = now();
-    let mut done = false;
-    if let Some(groups) = plain(endings) {
-        done = plainly(&mut tx, groups, now).await?;
-        if !done {
+    let (plain, rest) = Plain::split(endings);
+    let mut ended = None;
+    if !plain.is_empty() {
+        if all_plain(&mut tx, &plain, now).await? {
+            let mut answer = vec![Ended::As(Status::Success); endings.len()];
+            let others: Vec<_> = rest.iter().map(|at| endings[*at]).collect();
+            for (at, other) in rest.iter().zip(row_by_row(&mut tx, &others, now).await?) {
+                answer[*at] = other;
+            }
+            ended = Some(answer);
+        } else {
             // A row was fenced or is to be killed: undo all, and look at each.
             tx.rollback().await?;
             tx = conn.begin_with("begin immediate").await?;
         }
     }
-    let ended = if done {
-        vec![Ended::As(Status::Success); endings.len()]
-    } else {
-        row_by_row(&mut tx, endings, now).await?
+    let ended = match ended {
+        Some(ended) => ended,
+        None => row_by_row(&mut tx, endings, now).await?,
     };
     let mut counts: HashMap<Token, usize> = HashMap::new();
     for (ending, ended) in endings.iter().zip(&ended) {
@@ -93,47 +99,89 @@ async fn batch(
     Ok(ended)
 }
 
-/// Ids by token, and whether their rows are deleted.
-type Groups = HashMap<(Token, bool), Vec<CommandId>>;
-
-/// A batch of nothing but successes without output and follow-ups: what a busy queue mostly ends with.
-fn plain(endings: &[&Ending]) -> Option<Groups> {
-    let mut groups = Groups::new();
-    for ending in endings {
-        match &ending.end {
-            End::Success { output: StoredOutput::Nothing, delete, follow_ups }
-                if follow_ups.is_empty() =>
-            {
-                groups.entry((ending.token, *delete)).or_default().push(ending.id);
-            }
-            _ => return None,
-        }
-    }
-    Some(groups)
+/// Rows of one token that end in the same plain way, by one short statement: success without
+/// follow-ups, which is what a busy queue mostly ends with.
+enum Plain<'e> {
+    Kept(Vec<CommandId>),
+    Deleted(Vec<CommandId>),
+    WithOutput(Vec<(CommandId, &'e str)>),
 }
 
-/// The short way for such a batch. Says whether every row could go it.
-async fn plainly(
+impl<'e> Plain<'e> {
+    /// Fewer rows of a token are no shorter in a statement of their own.
+    const FEWEST: usize = 8;
+
+    /// The plain ends by token, and the positions of all others.
+    fn split(endings: &[&'e Ending]) -> (Vec<(Token, Self)>, Vec<usize>) {
+        let mut groups: HashMap<(Token, u8), Vec<usize>> = HashMap::new();
+        let mut rest = Vec::new();
+        for (at, ending) in endings.iter().enumerate() {
+            let way = match &ending.end {
+                End::Success { follow_ups, .. } if !follow_ups.is_empty() => None,
+                End::Success { delete: true, .. } => Some(0),
+                End::Success { output: StoredOutput::Nothing, .. } => Some(1),
+                End::Success { output: StoredOutput::Json(_), .. } => Some(2),
+                _ => None,
+            };
+            match way {
+                Some(way) => groups.entry((ending.token, way)).or_default().push(at),
+                None => rest.push(at),
+            }
+        }
+        let mut plain = Vec::new();
+        for ((token, way), group) in groups {
+            if group.len() < Self::FEWEST {
+                rest.extend(group);
+                continue;
+            }
+            let ids = || group.iter().map(|at| endings[*at].id).collect();
+            let rows = match way {
+                0 => Self::Deleted(ids()),
+                1 => Self::Kept(ids()),
+                _ => Self::WithOutput(
+                    group.iter().filter_map(|at| output_of(endings[*at])).collect(),
+                ),
+            };
+            plain.push((token, rows));
+        }
+        (plain, rest)
+    }
+}
+
+fn output_of(ending: &Ending) -> Option<(CommandId, &str)> {
+    match &ending.end {
+        End::Success { output: StoredOutput::Json(json), .. } => Some((ending.id, json)),
+        _ => None,
+    }
+}
+
+/// Ends plain rows. Says whether every one of them could go this way.
+async fn all_plain(
     conn: &mut SqliteConnection,
-    groups: Groups,
+    plain: &[(Token, Plain<'_>)],
     now: i64,
 ) -> Result<bool, sqlx::Error> {
-    for ((token, delete), ids) in groups {
-        let listed = json_ids(ids.iter().copied());
-        let query = if delete {
-            sqlx::query(include_str!("sql/finish_delete.sql"))
-                .bind(&listed)
-                .bind(&token.as_bytes()[..])
-        } else {
-            sqlx::query(include_str!("sql/finish_success.sql"))
-                .bind(&listed)
-                .bind(&token.as_bytes()[..])
-                .bind(now)
+    for (token, rows) in plain {
+        let (text, listed, count) = match rows {
+            Plain::Kept(ids) => {
+                (include_str!("sql/finish_success.sql"), json_ids(ids.iter().copied()), ids.len())
+            }
+            Plain::Deleted(ids) => {
+                (include_str!("sql/finish_delete.sql"), json_ids(ids.iter().copied()), ids.len())
+            }
+            Plain::WithOutput(rows) => {
+                (include_str!("sql/finish_output.sql"), json(rows)?, rows.len())
+            }
         };
-        if query.execute(&mut *conn).await?.rows_affected() != ids.len() as u64 {
+        let deleted = matches!(rows, Plain::Deleted(_));
+        let mut query = sqlx::query(text).bind(&listed).bind(&token.as_bytes()[..]);
+        if !deleted {
+            query = query.bind(now);
+        }
+        if query.execute(&mut *conn).await?.rows_affected() != count as u64 {
             return Ok(false);
         }
-        if delete {
+        if deleted {
             forget_failures(conn, listed).await?;
         }
     }
