@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use asynccmd_tests::harness::OnSqlite;
 use asynccmd_tests::process::{PATIENCE, Process, until};
@@ -38,14 +38,14 @@ async fn survives_twenty_kills() {
     for kill in 1..=KILLS {
         let mut quickstart = start();
         let instance = instance_of(&pool, &mut quickstart, kill, &mut known).await;
-        until("rows of this start are RUNNING", true, PATIENCE, async || {
-            running(&pool, instance).await > 0
-        })
-        .await;
         // Mostly into the intake; every fifth start lives long enough to recover what earlier ones
         // have left, and is killed amid that.
         let longest = if kill % 5 == 0 { 4500 } else { 300 };
-        tokio::time::sleep(Duration::from_millis(random.u64(0..=longest))).await;
+        let moment = Instant::now() + Duration::from_millis(random.u64(0..=longest));
+        until("rows of this start are RUNNING", true, PATIENCE, async || {
+            running(&pool, instance).await > 0 && Instant::now() >= moment
+        })
+        .await;
         assert!(!quickstart.has_ended(), "all work was done before kill {kill}");
         quickstart.kill().await;
         let held = running(&pool, instance).await;

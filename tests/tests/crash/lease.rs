@@ -6,7 +6,7 @@ use asynccmd_tests::process::{PATIENCE, Signal, until};
 use asynccmd_tests::work::Late;
 use sqlx::Sqlite;
 
-use super::site::{CALM, STALL, Site};
+use super::site::{CALM, STALL, Site, health};
 
 /// A process that was stopped past its lease starts nothing of it when it goes on, and changes nothing:
 /// neither by a success, a failure, a progress report nor the end in its own transaction.
@@ -255,11 +255,4 @@ async fn an_instance_without_its_row_goes_on_under_another_id() {
         assert_eq!(site.told(*id, "started"), 1 + first_run, "{id}: {:?}", site.effects()[id]);
     }
     site.assert_receipts_match_rows().await;
-}
-
-/// The worker's own word on its health.
-async fn health(worker: &mut asynccmd_tests::process::Process) -> String {
-    let before = worker.lines().iter().filter(|line| line.starts_with("HEALTH ")).count();
-    worker.say("health").await;
-    worker.says_times("HEALTH", before + 1).await.pop().unwrap()
 }

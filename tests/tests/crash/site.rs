@@ -154,3 +154,10 @@ pub(crate) fn start(name: &str, file: PathBuf, args: &[&str]) -> Process {
     command.arg(file).args(args);
     Process::start(name, command)
 }
+
+/// The worker's own word on its health.
+pub(crate) async fn health(worker: &mut Process) -> String {
+    let before = worker.lines().iter().filter(|line| line.starts_with("HEALTH ")).count();
+    worker.say("health").await;
+    worker.says_times("HEALTH", before + 1).await.pop().unwrap()
+}
