@@ -3,3 +3,8 @@
 //! [`conformance!`](crate::conformance) makes a test of each of them for a back end.
 
 pub mod basics;
+pub mod order;
+pub mod submit;
+pub mod timing;
+pub mod unique;
+pub mod values;
