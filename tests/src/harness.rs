@@ -287,6 +287,32 @@ macro_rules! conformance {
                 priorities_order_the_types_of_a_pool,
                 scheduled_commands_run_one_after_another_in_claim_order,
             }
+            outcomes {
+                a_success_keeps_its_output,
+                an_output_over_the_limit_is_not_stored_and_the_success_stands,
+                a_failing_command_is_retried_until_it_is_dead_and_keeps_its_failures,
+                the_submits_own_max_retry_counts,
+                a_long_error_is_kept_in_full,
+                a_snooze_counts_nothing,
+                a_fatal_error_is_dead_at_once,
+                a_cancel_by_the_handler_is_killed_with_its_reason,
+                a_retry_in_waits_as_the_handler_says,
+                a_timeout_is_counted_and_drops_the_code,
+                a_context_tells_its_command_and_stores_the_progress,
+            }
+            retries {
+                every_backoff_waits_as_declared,
+                classify_judges_the_handlers_error,
+            }
+            panics {
+                a_panic_in_an_async_handler_is_a_failure,
+                a_panic_in_a_plain_handler_is_a_failure,
+                a_panic_in_a_cancelled_futures_drop_is_a_failure,
+                a_panic_on_the_way_into_and_out_of_the_handler_is_a_failure,
+                a_panic_in_the_backoff_falls_back_to_the_default,
+                a_panic_in_a_hook_is_a_failure,
+                a_panic_in_an_on_dead_hook_stops_nothing,
+            }
         );
     };
     (@ $back:ty, $($file:ident { $($case:ident),* $(,)? })*) => {

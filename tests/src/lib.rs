@@ -1,6 +1,6 @@
 //! The promises of asynccmd as cases on its public surface, written once and run on every back end.
 //!
-//! `harness` is what a case needs of a database, `gate` and `act` are handlers in the hands of a case;
+//! `harness` and `setting` are what a case needs around it, `gate` and `act` are handlers in the hands of a case;
 //! `cases` are the promises, a file a subject. The files under `tests/` run them: one a back end, and
 //! one each for what needs processes of its own.
 
@@ -8,3 +8,4 @@ pub mod act;
 pub mod cases;
 pub mod gate;
 pub mod harness;
+pub mod setting;

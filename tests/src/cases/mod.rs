@@ -4,6 +4,9 @@
 
 pub mod basics;
 pub mod order;
+pub mod outcomes;
+pub mod panics;
+pub mod retries;
 pub mod submit;
 pub mod timing;
 pub mod unique;
