@@ -22,7 +22,7 @@ ending as materialized (
 )
 update async_command
 set status = case when e.asked is null and e.successor is null then e.word else 'KILLED' end,
-    retry_count = retry_count + e.counted,
+    retry_count = min(retry_count + e.counted, 2147483647),
     crash_count = case when e.release then crash_count else 0 end,
     next_run_at = coalesce(e.due, next_run_at),
     result = e.result,
