@@ -339,6 +339,7 @@ macro_rules! conformance {
                 an_end_of_a_requeued_command_is_refused,
                 an_end_of_a_command_that_is_to_be_killed_is_refused,
                 a_second_end_and_a_late_follow_up_are_refused,
+                follow_ups_of_an_end_in_a_transaction_start_at_its_commit,
                 an_end_in_a_transaction_deletes_what_nobody_keeps,
             }
             follow_ups {

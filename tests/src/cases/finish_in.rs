@@ -1,7 +1,7 @@
 //! Effects in the same database, exactly once: the command ends in the handler's own transaction.
 
 use asynccmd::{
-    Client, CommandError, CommandId, Context, FailureKind, FinishError, Registry, Status,
+    Client, CommandError, CommandId, Context, FailureKind, FinishError, Poll, Registry, Status,
     SubmitError, command, testing,
 };
 
@@ -254,6 +254,33 @@ pub async fn a_second_end_and_a_late_follow_up_are_refused<B: Back>(back: B) {
     assert_eq!(at.log.texts(), ["in time"]);
     let next = testing::submitted::<Next>(back.database()).await;
     assert_eq!(next.iter().map(|row| row.row.parent).collect::<Vec<_>>(), [Some(id)]);
+    at.end().await;
+}
+
+/// The commit of the handler's transaction wakes the scheduler for its follow-ups.
+pub async fn follow_ups_of_an_end_in_a_transaction_start_at_its_commit<B: Back>(back: B) {
+    let gate = Gate::default();
+    let act = Act::new({
+        let gate = gate.clone();
+        move |ctx: &Context| {
+            let gate = gate.clone();
+            Box::pin(async move {
+                let mut tx = effect::<B>(ctx).await;
+                submit_next(ctx, "next".into()).await?;
+                ctx.finish_in(&mut tx, ()).await?;
+                tx.commit().await?;
+                gate.pass().await;
+                Ok(())
+            })
+        }
+    });
+    let hour = Poll::fixed_delay(std::time::Duration::from_secs(3600));
+    let registry = Registry::builder().add::<Acting>().add::<Next>().build();
+    let at = Setting::start_with(&back, registry, |builder| builder.poll(hour).state(act)).await;
+    submit_act(&at.client()).await.unwrap();
+    at.log.until(1).await;
+    assert_eq!(gate.inside(), 1, "the handler has not returned");
+    gate.open(1);
     at.end().await;
 }
 
