@@ -352,6 +352,23 @@ macro_rules! conformance {
                 a_retention_of_zero_deletes_a_success_at_once,
                 the_sweep_removes_ended_rows_past_their_retention,
             }
+            operate {
+                a_retry_starts_from_dead_only,
+                a_requeue_starts_from_running_only,
+                a_kill_starts_from_what_has_not_ended,
+                a_requeued_attempt_is_fenced_and_told,
+                a_second_attempt_waits_for_the_first_ones_code,
+                a_retry_is_refused_while_its_key_is_taken,
+                a_requeue_is_refused_while_its_key_is_taken,
+                a_list_goes_by_pages_over_its_filters,
+            }
+            kill {
+                a_kill_of_a_running_command_cancels_it,
+                a_kill_that_nobody_announced_is_found_by_the_heartbeat,
+                a_kill_of_blocking_code_is_written_when_it_returns,
+                a_kill_wins_over_every_end,
+                a_forced_kill_does_not_wait_for_the_code,
+            }
         );
     };
     (@ $back:ty, $($file:ident { $($case:ident),* $(,)? })*) => {

@@ -5,6 +5,8 @@
 pub mod basics;
 pub mod finish_in;
 pub mod follow_ups;
+pub mod kill;
+pub mod operate;
 pub mod order;
 pub mod outcomes;
 pub mod panics;
