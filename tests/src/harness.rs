@@ -369,6 +369,28 @@ macro_rules! conformance {
                 a_kill_wins_over_every_end,
                 a_forced_kill_does_not_wait_for_the_code,
             }
+            health {
+                a_dead_letter_is_down_until_it_is_handled,
+                missing_and_strange_tables_are_a_reason,
+                a_database_that_does_not_answer_is_a_reason,
+                a_runtime_that_is_gone_is_not_ready,
+                a_stuck_scheduler_is_a_reason_and_recovers,
+                a_long_running_command_is_named,
+            }
+            pools {
+                workers_bound_the_attempts_of_a_pool,
+                slow_work_is_not_claimed_ahead,
+                a_type_limit_bounds_one_type_within_its_pool,
+                a_blocked_pool_delays_no_other,
+                an_immediate_command_waits_for_no_poll,
+                an_immediate_command_of_a_full_pool_stays_pending_until_there_is_room,
+                handlers_that_each_take_a_connection_do_not_deadlock,
+            }
+            hooks {
+                hooks_nest_in_their_order_and_see_every_end,
+                a_hook_may_decide_in_the_handlers_place,
+                on_dead_hooks_are_called_after_the_commit,
+            }
         );
     };
     (@ $back:ty, $($file:ident { $($case:ident),* $(,)? })*) => {

@@ -5,11 +5,14 @@
 pub mod basics;
 pub mod finish_in;
 pub mod follow_ups;
+pub mod health;
+pub mod hooks;
 pub mod kill;
 pub mod operate;
 pub mod order;
 pub mod outcomes;
 pub mod panics;
+pub mod pools;
 pub mod retention;
 pub mod retries;
 pub mod rows;
