@@ -28,16 +28,18 @@ pub fn state<T: Clone + Send + Sync + 'static>(ctx: &Context) -> Result<T, Prepa
     ctx.needed_state()
 }
 
-/// An async handler's future, with its return turned into an end.
-pub fn run<'a, F>(future: F) -> BoxFuture<'a, Done>
+/// An async handler's future, with its return turned into an end. Generated code names `R` by the tokens
+/// of the user's return type: there rustc tells what is wrong with it.
+pub fn run<'a, R, F>(future: F) -> BoxFuture<'a, Done>
 where
-    F: Future<Output: HandlerReturn> + Send + 'a,
+    R: HandlerReturn,
+    F: Future<Output = R> + Send + 'a,
 {
     Box::pin(async move { future.await.into_end(None) })
 }
 
 /// As [`run`], with a verdict of the user's on the error.
-pub fn run_classified<'a, F, R>(
+pub fn run_classified<'a, R, F>(
     future: F,
     classify: fn(&R::Error) -> Verdict,
 ) -> BoxFuture<'a, Done>

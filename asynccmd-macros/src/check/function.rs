@@ -84,10 +84,13 @@ fn signature(model: &Model, errors: &mut Errors) {
         errors.on(abi, "a command is called by the runtime; remove the ABI");
     }
     if !sig.generics.params.is_empty() {
-        errors.on(
-            &sig.generics,
-            "a stored command is one concrete type; wrap this in a handler without generics",
-        );
+        let only_lifetimes = sig.generics.lifetimes().count() == sig.generics.params.len();
+        let message = if only_lifetimes {
+            "a command borrows nothing but its context, which needs no name for it; write `ctx: &Context`"
+        } else {
+            "a stored command is one concrete type; wrap this in a handler without generics"
+        };
+        errors.on(&sig.generics, message);
     }
     if let Some(clause) = &sig.generics.where_clause {
         errors.on(

@@ -131,7 +131,7 @@ fn mode(args: &Args, errors: &mut Errors) -> Option<Mode> {
     let find = |text: &str| {
         MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode).ok_or_else(|| {
             let meant = names::nearest(text, known())
-                .map_or(String::new(), |near| format!(", did you mean `{near}`?"));
+                .map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
             format!("unknown mode `{text}`{meant}; there are {}", names::list(known()))
         })
     };

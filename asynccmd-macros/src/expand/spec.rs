@@ -8,7 +8,7 @@ use syn::{Ident, ReturnType};
 
 use crate::backoff::Backoff;
 use crate::check::{Mode, Settings, Unique};
-use crate::model::{Argument, Model, Role, local, located};
+use crate::model::{Argument, Model, Role, local, located, mentions};
 use crate::template::Part;
 
 /// The implementation and its registration.
@@ -250,13 +250,17 @@ fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
     quote!(let #name { #(#fields),* } = #rt::decode(#text)?;)
 }
 
-/// The handler's call inside of what turns its return into an end. Both are placed at the return type,
-/// which is what a bound on the return is about.
+/// The handler's call inside of what turns its return into an end.
+///
+/// Every part is placed where rustc should report what is wrong with it: the bound on the return at the
+/// return type, which is why that is named, and at no call of which it would be an argument; the bound on
+/// the future at the function's name; an argument at its type.
 fn call(model: &Model) -> TokenStream {
     let sig = &model.function.sig;
-    let span = match &sig.output {
-        ReturnType::Type(_, ty) => located(ty.span()),
-        ReturnType::Default => located(sig.ident.span()),
+    let returned = match &sig.output {
+        ReturnType::Type(_, ty) if !mentions(ty.to_token_stream(), "impl") => ty.to_token_stream(),
+        ReturnType::Type(_, ty) => quote_spanned!(located(ty.span())=> _),
+        ReturnType::Default => quote!(()),
     };
     let arguments = model.arguments.iter().enumerate().map(|(at, argument)| {
         let cfgs = &argument.cfgs;
@@ -267,15 +271,19 @@ fn call(model: &Model) -> TokenStream {
         let value = value(at, argument);
         quote!(#(#cfgs)* #value)
     });
-    let mut function = sig.ident.clone();
-    function.set_span(span.resolved_at(function.span()));
-    let call = quote_spanned!(span=> #function(#(#arguments),*));
+    let function = &sig.ident;
+    let call = quote_spanned!(located(function.span())=> #function(#(#arguments),*));
+    let classify = model.args.classify.iter();
     let end = match (sig.asyncness.is_some(), &model.args.classify) {
-        (true, None) => quote!(run(#call)),
-        (true, Some(classify)) => quote!(run_classified(#call, #classify)),
-        (false, None) => quote!(done(#call)),
-        (false, Some(classify)) => quote!(done_classified(#call, #classify)),
+        (true, None) => quote!(run::<#returned, _>),
+        (true, Some(_)) => quote!(run_classified::<#returned, _>),
+        (false, None) => quote!(done::<#returned>),
+        (false, Some(_)) => quote!(done_classified::<#returned>),
     };
-    let rt = model.rt.at(span);
-    quote!(#rt::#end)
+    let rt = model.rt.at(located(function.span()));
+    let into_end = local("into_end", function.span());
+    quote! {{
+        let #into_end = #rt::#end;
+        #into_end(#call #(, #classify)*)
+    }}
 }
