@@ -202,10 +202,7 @@ impl Parse for Written {
 }
 
 fn unexpected(name: &Ident, token: &TokenTree) -> syn::Error {
-    syn::Error::new(
-        token.span(),
-        format!("unexpected behind `{name}`; options are separated by `,`"),
-    )
+    syn::Error::new(token.span(), format!("expected `,` behind `{}`", name.unraw()))
 }
 
 impl Written {

@@ -47,26 +47,23 @@ pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> Token
 
 fn key(model: &Model, settings: &Settings) -> Option<TokenStream> {
     let (literal, parts) = settings.biz_key.as_ref()?;
-    let span = located(literal.span());
-    let rt = model.rt.at(span);
-    let payload = local("payload", Span::call_site());
-    let mut format = String::new();
-    let mut fields = Vec::new();
-    for part in parts {
-        match part {
-            Part::Text(text) => format.push_str(&text.replace('{', "{{").replace('}', "}}")),
-            Part::Field(field) => {
-                format.push_str("{}");
-                let field = field_ident(model, field, span);
-                let access = quote_spanned!(span=> (&#payload.#field));
-                fields.push(quote!(#rt::key_part #access));
-            }
-        }
-    }
     let rt = &model.rt;
+    let span = located(literal.span());
+    let payload = local("payload", span);
+    let key = local("key", span);
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(text) => quote!(#key.push_str(#text);),
+        Part::Field(field) => {
+            let rt = rt.at(span);
+            let field = field_ident(model, field, span);
+            quote_spanned!(span=> #rt::key_part(&mut #key, &#payload.#field);)
+        }
+    });
     Some(quote! {
         fn biz_key(#payload: &Self::Payload) -> #rt::String {
-            #rt::format!(#format, #(#fields),*)
+            let mut #key = #rt::String::new();
+            #(#parts)*
+            #key
         }
     })
 }
@@ -236,18 +233,19 @@ fn value(at: usize, argument: &Argument) -> Ident {
 }
 
 fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
-    let numbered = || model.arguments.iter().enumerate();
-    if let Some((at, argument)) = numbered().find(|(_, a)| a.role == Role::Payload) {
-        let (value, ty) = (value(at, argument), &argument.ty);
-        let rt = model.rt.at(located(ty.span()));
-        return quote!(let #value: #ty = #rt::decode(#text)?;);
-    }
     let rt = &model.rt;
-    let fields = numbered().filter(|(_, a)| a.role == Role::Field).map(|(at, argument)| {
-        let (field, value, cfgs) = (&argument.name, value(at, argument), &argument.cfgs);
-        quote!(#(#cfgs)* #field: #value)
-    });
-    quote!(let #name { #(#fields),* } = #rt::decode(#text)?;)
+    let numbered = || model.arguments.iter().enumerate();
+    let pattern = match numbered().find(|(_, argument)| argument.role == Role::Payload) {
+        Some((at, argument)) => value(at, argument).into_token_stream(),
+        None => {
+            let fields = numbered().filter(|(_, a)| a.role == Role::Field).map(|(at, argument)| {
+                let (field, value, cfgs) = (&argument.name, value(at, argument), &argument.cfgs);
+                quote!(#(#cfgs)* #field: #value)
+            });
+            quote!(#name { #(#fields),* })
+        }
+    };
+    quote!(let #pattern = #rt::decode::<#name>(#text)?;)
 }
 
 /// The handler's call inside of what turns its return into an end.
@@ -272,11 +270,12 @@ fn call(model: &Model) -> TokenStream {
         quote!(#(#cfgs)* #value)
     });
     let function = &sig.ident;
-    let call = quote_spanned!(located(function.span())=> #function(#(#arguments),*));
+    let call = quote_spanned!(function.span()=> #function(#(#arguments),*));
+    let future = quote_spanned!(function.span()=> _);
     let classify = model.args.classify.iter();
     let end = match (sig.asyncness.is_some(), &model.args.classify) {
-        (true, None) => quote!(run::<#returned, _>),
-        (true, Some(_)) => quote!(run_classified::<#returned, _>),
+        (true, None) => quote!(run::<#returned, #future>),
+        (true, Some(_)) => quote!(run_classified::<#returned, #future>),
         (false, None) => quote!(done::<#returned>),
         (false, Some(_)) => quote!(done_classified::<#returned>),
     };
