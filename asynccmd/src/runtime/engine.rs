@@ -15,7 +15,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::Attempt;
-use super::builder::StartError;
 use super::completer::Completer;
 use super::config::Config;
 use super::faults::Faults;
@@ -35,6 +34,7 @@ use super::scheduler::{Kind, Plan, Scheduler};
 use crate::client::Client;
 use crate::command::ports::RuntimePort;
 use crate::command::{Mode, State};
+use crate::error::StoreError;
 use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::model::{Peer, RetentionRules};
@@ -58,7 +58,7 @@ pub(super) struct Engine {
     pub(super) stopped: watch::Sender<bool>,
 }
 
-type Started = Result<(Client, Arc<Port>), StartError>;
+type Started = Result<(Client, Arc<Port>), StoreError>;
 
 /// Runs an engine on a thread of its own.
 pub(super) fn spawn(engine: Engine, started: oneshot::Sender<Started>) -> io::Result<()> {
@@ -142,7 +142,7 @@ impl Engine {
         let (lease, peers) = match Keeper::register(&*store, &config).await {
             Ok(registered) => registered,
             Err(error) => {
-                let _ = started.send(Err(error.into()));
+                let _ = started.send(Err(error));
                 return;
             }
         };
@@ -206,7 +206,7 @@ impl Engine {
             ends,
             identity: self.identity.clone().into(),
             retention: config.retention,
-            settle: config.heartbeat_every(),
+            settle: config.heartbeat_every().min(Duration::from_secs(1)),
         });
         let workers: Vec<_> = config
             .pools
@@ -324,14 +324,17 @@ impl Parts {
                 running.stop(Stop::Shutdown);
             }
             if !Self::emptied(&self.ledger, &self.inbox, SETTLE).await {
-                let left: Vec<_> = self.ledger.running();
+                let left: Vec<_> =
+                    self.ledger.running().iter().map(|running| running.command_type).collect();
                 tracing::warn!(
-                    attempts = left.len(),
-                    types = ?left.iter().map(|running| running.command_type).collect::<Vec<_>>(),
-                    "code that cannot be cancelled still runs; its commands stay with this process until it ends"
+                    running = ?left,
+                    "code that cannot be cancelled still runs, or ends cannot be written; these commands stay with this process until it ends"
                 );
-                if let Err(error) = store.closing(self.lease.get().instance()).await {
-                    tracing::warn!(%error, "the instance could not be marked as closing");
+                let mark = store.closing(self.lease.get().instance());
+                if !in_time(mark).await {
+                    tracing::warn!(
+                        "the instance could not be marked as closing: what it leaves counts as a crash"
+                    );
                 }
                 stopped.send_replace(true);
                 // The heartbeat goes on, so that nobody runs elsewhere what still runs here.
@@ -344,8 +347,8 @@ impl Parts {
         // Ends when the last worker has let go of its end of the channel.
         let _ = tokio::time::timeout(SETTLE, self.completer).await;
         self.beside.cancel();
-        if let Err(error) = store.deregister(self.lease.get().instance()).await {
-            tracing::warn!(%error, "the instance's row stays behind; another instance removes it");
+        if !in_time(store.deregister(self.lease.get().instance())).await {
+            tracing::warn!("the instance's row stays behind; another instance removes it");
         }
     }
 
@@ -361,4 +364,9 @@ impl Parts {
         };
         tokio::time::timeout(within, empty).await.is_ok()
     }
+}
+
+/// Whether a last write went well within the time that a shutdown has for it.
+async fn in_time(write: impl Future<Output = Result<(), StoreError>>) -> bool {
+    matches!(tokio::time::timeout(SETTLE, write).await, Ok(Ok(())))
 }

@@ -38,13 +38,16 @@ impl Watch {
     }
 
     /// An accepted heartbeat of our own saw these. Returns those that it saw unchanged for at least
-    /// the second time since they were first seen so.
-    fn accepted(&mut self, peers: &[Peer]) -> Vec<Peer> {
+    /// the second time since they were first seen so. A heartbeat out of turn does not count: others
+    /// have not had the time for one of theirs.
+    fn accepted(&mut self, peers: &[Peer], in_turn: bool) -> Vec<Peer> {
         let before = std::mem::take(&mut self.0);
         let mut silent = Vec::new();
         for peer in peers {
             let unchanged = match before.get(&peer.id) {
-                Some((heartbeat, count)) if *heartbeat == peer.heartbeat => count + 1,
+                Some((heartbeat, count)) if *heartbeat == peer.heartbeat => {
+                    count + u32::from(in_turn)
+                }
                 _ => 0,
             };
             if unchanged >= 2 {
@@ -96,34 +99,36 @@ impl Keeper {
         let every = self.config.heartbeat_every();
         let mut next = tokio::time::Instant::now() + every;
         loop {
-            tokio::select! {
+            let in_turn = tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep_until(next) => {}
-                () = self.nudge.notified() => {}
+                () = tokio::time::sleep_until(next) => true,
+                () = self.nudge.notified() => false,
+            };
+            if in_turn {
+                next = tokio::time::Instant::now() + every;
             }
-            next = tokio::time::Instant::now() + every;
             let stuck = self.pulses.iter().map(|pulse| pulse.age()).max().unwrap_or_default();
             if stuck > self.config.stall_timeout / 2 {
                 tracing::error!(?stuck, "no heartbeat: the scheduler or the completer is stuck");
                 watch.failed();
                 continue;
             }
-            self.beat(&mut watch, every).await;
+            self.beat(&mut watch, in_turn).await;
         }
     }
 
-    async fn beat(&self, watch: &mut Watch, deadline: Duration) {
+    async fn beat(&self, watch: &mut Watch, in_turn: bool) {
         let lease = self.lease.get();
         let held_before = lease.holds();
         let sent = Instant::now();
-        match self.store.heartbeat(lease.instance(), deadline).await {
+        match self.store.heartbeat(lease.instance(), self.config.heartbeat_every()).await {
             Ok(Some(peers)) => {
                 lease.accepted(sent, self.config.lease_validity());
                 self.trouble.over();
                 if !held_before {
                     self.inbox.everything();
                 }
-                for peer in watch.accepted(&peers) {
+                for peer in watch.accepted(&peers, in_turn) {
                     self.bury(peer).await;
                 }
                 if let Err(error) = self.reconcile(&lease).await {
@@ -239,26 +244,36 @@ mod tests {
     #[test]
     fn silence_takes_the_registration_and_two_heartbeats() {
         let mut watch = Watch::begin(&SEEN);
-        assert!(watch.accepted(&SEEN).is_empty());
-        assert_eq!(watch.accepted(&SEEN), SEEN);
+        assert!(watch.accepted(&SEEN, true).is_empty());
+        assert_eq!(watch.accepted(&SEEN, true), SEEN);
     }
 
     #[test]
     fn a_sign_of_life_starts_the_count_again() {
         let mut watch = Watch::begin(&SEEN);
-        watch.accepted(&SEEN);
+        watch.accepted(&SEEN, true);
         let alive = [Peer { heartbeat: 101, ..SEEN[0] }];
-        assert!(watch.accepted(&alive).is_empty());
-        assert!(watch.accepted(&alive).is_empty());
-        assert_eq!(watch.accepted(&alive), alive);
+        assert!(watch.accepted(&alive, true).is_empty());
+        assert!(watch.accepted(&alive, true).is_empty());
+        assert_eq!(watch.accepted(&alive, true), alive);
     }
 
     #[test]
     fn a_failed_heartbeat_of_our_own_starts_the_count_again() {
         let mut watch = Watch::begin(&SEEN);
-        watch.accepted(&SEEN);
+        watch.accepted(&SEEN, true);
         watch.failed();
-        assert!(watch.accepted(&SEEN).is_empty());
-        assert_eq!(watch.accepted(&SEEN), SEEN);
+        assert!(watch.accepted(&SEEN, true).is_empty());
+        assert_eq!(watch.accepted(&SEEN, true), SEEN);
+    }
+
+    #[test]
+    fn a_heartbeat_out_of_turn_does_not_count() {
+        let mut watch = Watch::begin(&SEEN);
+        for _ in 0..5 {
+            assert!(watch.accepted(&SEEN, false).is_empty());
+        }
+        watch.accepted(&SEEN, true);
+        assert_eq!(watch.accepted(&SEEN, true), SEEN);
     }
 }

@@ -1,0 +1,3 @@
+//! Every case on SQLite.
+
+asynccmd_tests::conformance!(asynccmd_tests::harness::OnSqlite);
