@@ -17,6 +17,9 @@ pub mod docs;
 #[path = "../pass/errors.rs"]
 pub mod errors;
 #[cfg(clippy)]
+#[path = "../pass/macro_rules.rs"]
+pub mod macro_rules;
+#[cfg(clippy)]
 #[path = "../pass/names.rs"]
 pub mod names;
 #[cfg(clippy)]

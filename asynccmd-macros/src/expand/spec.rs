@@ -185,9 +185,7 @@ fn backoff_value(model: &Model, backoff: &Backoff) -> TokenStream {
     }
 }
 
-/// The function between a payload's text and the handler, and its name in a [`Handler`].
-///
-/// [`Handler`]: https://docs.rs/asynccmd/latest/asynccmd/enum.Handler.html
+/// The function between a payload's text and the handler, and the `Handler` that holds it.
 fn glue(model: &Model, name: &Ident) -> (TokenStream, TokenStream) {
     let rt = &model.rt;
     let glue = local("glue", Span::call_site());
