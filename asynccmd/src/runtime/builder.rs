@@ -64,7 +64,7 @@ impl RuntimeBuilder {
             required: Vec::new(),
             hooks: Vec::new(),
             on_dead: OnDead::default(),
-            faults: Faults::default(),
+            faults: Faults::none(),
         }
     }
 

@@ -131,9 +131,12 @@ impl Store for SqliteStore {
         name: &str,
         stall: Duration,
     ) -> Result<Vec<Peer>> {
+        // To come in is worth a wait: nothing else is late by it.
+        self.lease.adjust(|options| options.busy_timeout(BUSY)).await;
+        let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
         // A heartbeat that waits for longer than its deadline would hold up the next one.
         self.lease.adjust(|options| options.busy_timeout(BUSY.min(stall / 4))).await;
-        on!(self.lease, DEADLINE, lease::register, instance, name)
+        Ok(peers)
     }
 
     async fn heartbeat(

@@ -3,7 +3,7 @@
 
 use sqlx::{Row as _, SqliteConnection, SqlitePool};
 
-use super::rows::{self, json, now};
+use super::rows::{self, now};
 use crate::command::FailureKind;
 use crate::ids::CommandId;
 use crate::store::model::{
@@ -196,7 +196,7 @@ pub(super) async fn due_and_running(
     types: &[&'static str],
 ) -> Result<(u64, u64)> {
     let row = sqlx::query(include_str!("sql/due_and_running.sql"))
-        .bind(json(types)?)
+        .bind(rows::json(types)?)
         .bind(now())
         .fetch_one(pool)
         .await?;
