@@ -44,9 +44,9 @@ pub(super) async fn insert_under(
             break;
         }
         for chunk in chunks(drafts, &open) {
-            let created = match chunk {
-                &[at] => insert_one(conn, drafts[at]).await?,
-                &[first, ref rest @ ..]
+            let created = match *chunk {
+                [at] => insert_one(conn, drafts[at]).await?,
+                [first, ref rest @ ..]
                     if rest.iter().all(|at| alike(drafts[first].0, drafts[*at].0)) =>
                 {
                     insert_alike(conn, drafts, chunk, drafts[first].0).await?
