@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use asynccmd_tests::harness::OnSqlite;
-use asynccmd_tests::process::{PATIENCE, Process, until};
+use asynccmd_tests::process::{PATIENCE, Process, Signal, until};
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
 use tokio::process::Command;
@@ -15,8 +15,8 @@ const KILLS: usize = 20;
 /// How often at least it must have held rows when it was.
 const IN_THE_MIDDLE: usize = 15;
 
-/// Killed twenty times at random moments and started again each time, it ends with nothing lost and
-/// nothing doubled, and no command was taken for one that kills its process.
+/// Killed twenty times at random moments, then interrupted, and started again each time, it ends with
+/// nothing lost and nothing doubled, and no command was taken for one that kills its process.
 #[tokio::test]
 async fn survives_twenty_kills() {
     let given = std::env::var("ASYNCCMD_SEED").map(|seed| seed.parse().expect("a number"));
@@ -38,14 +38,14 @@ async fn survives_twenty_kills() {
     for kill in 1..=KILLS {
         let mut quickstart = start();
         let instance = instance_of(&pool, &mut quickstart, kill, &mut known).await;
-        until("rows of this start are RUNNING", true, PATIENCE, async || {
-            running(&pool, instance).await > 0
-        })
-        .await;
         // Mostly into the intake; every fifth start lives long enough to recover what earlier ones
         // have left, and is killed amid that.
         let longest = if kill % 5 == 0 { 4500 } else { 300 };
-        tokio::time::sleep(Duration::from_millis(random.u64(0..=longest))).await;
+        let moment = Instant::now() + Duration::from_millis(random.u64(0..=longest));
+        until("rows of this start are RUNNING", true, PATIENCE, async || {
+            running(&pool, instance).await > 0 && Instant::now() >= moment
+        })
+        .await;
         assert!(!quickstart.has_ended(), "all work was done before kill {kill}");
         quickstart.kill().await;
         let held = running(&pool, instance).await;
@@ -53,6 +53,17 @@ async fn survives_twenty_kills() {
         in_the_middle += usize::from(held > 0);
     }
     assert!(in_the_middle >= IN_THE_MIDDLE, "rows were RUNNING at {in_the_middle} kills only");
+
+    // Ctrl-C is another thing: what runs comes to its end, and the rest goes back at once.
+    let mut quickstart = start();
+    let instance = instance_of(&pool, &mut quickstart, KILLS + 1, &mut known).await;
+    until("rows of this start are RUNNING", true, PATIENCE, async || {
+        running(&pool, instance).await > 0
+    })
+    .await;
+    quickstart.signal(Signal::INT);
+    assert_eq!(quickstart.ends(PATIENCE).await.code(), Some(130), "{:?}", quickstart.errors());
+    assert_eq!(running(&pool, instance).await, 0);
 
     let mut quickstart = start();
     let status = quickstart.ends(Duration::from_secs(180)).await;

@@ -191,6 +191,7 @@ impl Engine {
         let (ends, finished) = mpsc::unbounded_channel();
         let completer = Completer {
             store: Arc::clone(&self.store),
+            registry: self.registry.clone(),
             ledger: Arc::clone(&ledger),
             inbox: Arc::clone(&inbox),
             on_dead: self.on_dead.clone(),

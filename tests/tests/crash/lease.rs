@@ -6,7 +6,7 @@ use asynccmd_tests::process::{PATIENCE, Signal, until};
 use asynccmd_tests::work::Late;
 use sqlx::Sqlite;
 
-use super::site::{CALM, STALL, Site};
+use super::site::{CALM, STALL, Site, health};
 
 /// A process that was stopped past its lease starts nothing of it when it goes on, and changes nothing:
 /// neither by a success, a failure, a progress report nor the end in its own transaction.
@@ -19,7 +19,8 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
     for late in [Late::Nothing, Late::Succeed, Late::Fail] {
         running.extend(site.hold(&["later"], late).await);
     }
-    first.says_times("started", running.len()).await;
+    let soon = site.hold(&["soon"], Late::Nothing).await[0];
+    first.says_times("started", running.len() + 1).await;
     // Fast ones fill the queue ahead of the workers, and the slow ones behind them stay in it.
     let fast = site.hold(&[""; 150], Late::Nothing).await;
     let slow = site.hold(&["later"; 60], Late::Nothing).await;
@@ -40,20 +41,28 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
     let ready: Vec<_> = held.iter().filter(|id| !before.contains_key(id)).copied().collect();
     assert!(!ready.is_empty(), "no ready rows among {held:?}");
 
-    let second = site.worker("the second", &["--open", "later"]).await;
-    let all = running.len() + fast.len() + slow.len();
+    let mut second = site.worker("the second", &["--open", "later", "--open", "soon"]).await;
+    let pid = second.id().unwrap().to_string();
+    let all = running.len() + 1 + fast.len() + slow.len();
     site.until(Status::Success, all).await;
     for id in &running {
         let CommandDetail { row, failures, .. } = site.get(*id).await;
         let by = row.result.unwrap();
-        assert_eq!(by, second.id().unwrap().to_string(), "{id}: not by the second");
+        assert_eq!(by, pid, "{id}: not by the second");
         assert_eq!(failures.len(), 1, "{failures:?}");
         assert_eq!(failures[0].kind.as_str(), "crashed");
     }
 
-    let ended = site.everything().await;
+    second.signal(Signal::TERM);
+    assert!(second.ends(PATIENCE).await.success());
+
+    let ended = site.everything(all).await;
     let effects = site.effects();
+    // One attempt ends as soon as the process goes on, before anything else can have told it of its
+    // loss. Its end is fenced, and the worker that it frees finds the ready rows.
+    first.say("open soon").await;
     first.signal(Signal::CONT);
+    first.says(&format!("finished {soon} run 1")).await;
     // Its attempts are told that they have lost their rows, and the fenced ones come to their ends.
     for id in &running[..3] {
         let told = first.says(&format!("cancelled {id} run 1")).await;
@@ -68,16 +77,25 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
     first.says(&format!("late {} run 1", running[0])).await;
     first.says(&format!("late {} run 1", running[1])).await;
     first.says(&format!("refused {} run 1", running[2])).await;
+    // Progress is written in the order of its reports: with that of a command of its new lease, that of
+    // the fenced attempts has been tried.
+    let probe = site.hold(&["probe"], Late::Nothing).await[0];
+    until("progress is written", true, PATIENCE, async || {
+        site.get(probe).await.row.progress.is_some()
+    })
+    .await;
+    first.say("open probe").await;
+    site.until(Status::Success, all + 1).await;
     // Its shutdown ends after every end that it had to write was written or refused.
     first.signal(Signal::TERM);
     first.says("STOPPED").await;
     assert!(first.ends(PATIENCE).await.success());
 
-    assert_eq!(site.everything().await, ended, "the stopped process has changed something");
+    assert_eq!(site.everything(all).await, ended, "the stopped process has changed something");
     let started = |of: &std::collections::BTreeMap<_, Vec<asynccmd_tests::work::Effect>>| {
         of.values().flatten().filter(|effect| effect.what == "started").count()
     };
-    assert_eq!(started(&site.effects()), started(&effects), "something has started since");
+    assert_eq!(started(&site.effects()), started(&effects) + 1, "more has started than the probe");
     let twice = held.iter().filter(|id| !ready.contains(id)).collect::<Vec<_>>();
     // A fast one whose end was not written when the process was stopped is run again.
     let again: Vec<_> = fast.iter().filter(|id| site.told(**id, "started") == 2).collect();
@@ -87,6 +105,11 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
         assert_eq!(site.told(*id, "started"), starts, "{id}: {:?}", site.effects()[id]);
         assert_eq!(site.told(*id, "finished"), 1, "{id}: {:?}", site.effects()[id]);
     }
+    assert_eq!(
+        site.told(soon, "finished"),
+        2,
+        "its effect was done, and only its row was not its own"
+    );
     site.assert_receipts_match_rows().await;
 }
 
@@ -255,11 +278,4 @@ async fn an_instance_without_its_row_goes_on_under_another_id() {
         assert_eq!(site.told(*id, "started"), 1 + first_run, "{id}: {:?}", site.effects()[id]);
     }
     site.assert_receipts_match_rows().await;
-}
-
-/// The worker's own word on its health.
-async fn health(worker: &mut asynccmd_tests::process::Process) -> String {
-    let before = worker.lines().iter().filter(|line| line.starts_with("HEALTH ")).count();
-    worker.say("health").await;
-    worker.says_times("HEALTH", before + 1).await.pop().unwrap()
 }

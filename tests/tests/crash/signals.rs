@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use asynccmd::{CommandId, Status};
 use asynccmd_tests::harness::Back as _;
-use asynccmd_tests::process::{PATIENCE, Signal};
+use asynccmd_tests::process::{PATIENCE, Signal, until};
 use asynccmd_tests::work::Late;
 
-use super::site::{CALM, Site};
+use super::site::{CALM, Site, health};
 
 /// SIGTERM lets attempts come to their ends; ready rows go back at once, uncounted, and run elsewhere.
 #[tokio::test]
@@ -87,9 +87,10 @@ async fn a_second_signal_ends_at_once() {
     site.until(Status::Success, fast.len()).await;
     first.signal(Signal::TERM);
     // It has taken the first one: nothing new is claimed.
-    first.say("health").await;
-    let told = first.says("HEALTH").await;
-    assert!(told.starts_with("down; the runtime is not running"), "{told}");
+    until("it shuts down", true, PATIENCE, async || {
+        health(&mut first).await.starts_with("down; the runtime is not running")
+    })
+    .await;
     first.signal(Signal::INT);
     assert!(first.ends(Duration::from_secs(5)).await.success());
     assert_eq!(site.get(ids[0]).await.row.status, Status::Running);

@@ -125,17 +125,19 @@ impl Site {
         self.assert_receipts_match_rows().await;
     }
 
-    /// Every row, failure and receipt, for a comparison.
-    pub(crate) async fn everything(&self) -> Vec<String> {
+    /// The first rows with their failures, and every receipt, for a comparison.
+    pub(crate) async fn everything(&self, rows: usize) -> Vec<String> {
         let mut all = Vec::new();
         for text in [
             "select json_array(id, status, retry_count, crash_count, run_no, next_run_at, updated_at,
-                 finished_at, kill_reason, last_error, progress, result) from async_command order by id",
+                 finished_at, kill_reason, last_error, progress, result) from async_command where id <= ?1 order by id",
             "select json_array(command_id, run_no, kind, at, error) from async_command_failure
-                 order by command_id, run_no",
-            "select json_array(hex(token), ids) from async_command_claim order by token",
+                 where command_id <= ?1 order by command_id, run_no",
+            "select json_array(hex(token), ids) from async_command_claim
+                 where ?1 > 0 order by token",
         ] {
-            all.extend(sqlx::query_scalar::<_, String>(text).fetch_all(self.pool()).await.unwrap());
+            let lines = sqlx::query_scalar::<_, String>(text).bind(rows as i64);
+            all.extend(lines.fetch_all(self.pool()).await.unwrap());
         }
         all
     }
@@ -153,4 +155,11 @@ pub(crate) fn start(name: &str, file: PathBuf, args: &[&str]) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
     command.arg(file).args(args);
     Process::start(name, command)
+}
+
+/// The worker's own word on its health.
+pub(crate) async fn health(worker: &mut Process) -> String {
+    let before = worker.lines().iter().filter(|line| line.starts_with("HEALTH ")).count();
+    worker.say("health").await;
+    worker.says_times("HEALTH", before + 1).await.pop().unwrap()
 }
