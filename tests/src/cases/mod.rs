@@ -16,6 +16,8 @@ pub mod pools;
 pub mod retention;
 pub mod retries;
 pub mod rows;
+pub mod shutdown;
+pub mod start;
 pub mod submit;
 pub mod timing;
 pub mod unique;
