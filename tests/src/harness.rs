@@ -457,6 +457,18 @@ macro_rules! conformance {
                 the_runtimes_client_is_always_there,
                 runtimes_beside_each_other_share_the_work,
             }
+            lease {
+                a_lost_lease_loses_no_command_and_starts_none_twice_at_once,
+                a_recovered_attempt_is_told_and_changes_nothing,
+                a_doubted_lease_starts_nothing_and_holds_again,
+                a_lost_claim_reply_is_reconciled,
+                a_row_taken_by_sql_fences_its_attempt,
+                commands_of_a_dead_instance_are_recovered,
+                deaths_end_a_command_after_max_retry,
+                a_command_with_too_many_deaths_ends_without_a_start,
+                suspects_run_one_at_a_time,
+                a_living_instance_keeps_its_commands,
+            }
         );
     };
     (@ $back:ty, $($file:ident { $($case:ident),* $(,)? })*) => {

@@ -8,6 +8,7 @@ pub mod follow_ups;
 pub mod health;
 pub mod hooks;
 pub mod kill;
+pub mod lease;
 pub mod operate;
 pub mod order;
 pub mod outcomes;
