@@ -12,7 +12,7 @@ use asynccmd_tests::setting::Setting;
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{Sqlite, SqlitePool};
 
-asynccmd_tests::conformance!(OnSqlite);
+asynccmd_tests::conformance!(asynccmd_tests::harness::OnSqlite);
 
 #[command(type = "sqlite.note", mode = "async_pool")]
 async fn note(#[state] log: Log, ctx: &Context) -> Result<(), CommandError> {
