@@ -294,6 +294,15 @@ pub(crate) fn local(name: &str, span: Span) -> Ident {
     Ident::new(&format!("__asynccmd_{name}"), Span::mixed_site().located_at(span))
 }
 
+/// Whether a word stands anywhere in tokens.
+pub(crate) fn mentions(tokens: TokenStream, word: &str) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == word,
+        TokenTree::Group(group) => mentions(group.stream(), word),
+        _ => false,
+    })
+}
+
 /// Tokens moved to a place; how their names are looked up stays.
 pub(crate) fn at(span: Span, tokens: TokenStream) -> TokenStream {
     tokens

@@ -57,9 +57,9 @@ pub(crate) async fn take(
     let mut reader = csv::Reader::from_path(file)?;
     let headers = reader.headers()?;
     if headers != ["name", "mail", "city", "confirmed"][..] {
-        let file = file.display();
+        let (file, headers) = (file.display(), Vec::from_iter(headers).join(", "));
         return Err(format!(
-            "{file} has the columns {headers:?}; wanted are name, mail, city, confirmed"
+            "{file} has the columns {headers}; wanted are name, mail, city, confirmed"
         )
         .into());
     }

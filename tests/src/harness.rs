@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use asynccmd::{Backend, CommandId, Context, Database, Registry, Runtime, RuntimeBuilder};
+use asynccmd::{
+    Backend, Client, CommandId, CommandRow, Context, Database, Registry, Runtime, RuntimeBuilder,
+};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
-use sqlx::{Sqlite, SqlitePool};
+use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, SqlitePool};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -14,7 +16,11 @@ pub trait Back: Sized + Send + Sync + 'static {
     /// The kind.
     type DB: Backend;
 
-    /// A new, migrated database.
+    /// One transaction writes at a time, and the next one waits for it.
+    const ONE_WRITER: bool;
+
+    /// A new, migrated database, with a table of the business beside the commands:
+    /// `effect (command, note)`.
     fn create() -> impl Future<Output = Self> + Send;
 
     /// Its pool, as a user would make it.
@@ -23,11 +29,26 @@ pub trait Back: Sized + Send + Sync + 'static {
     /// The same for asynccmd.
     fn database(&self) -> Database;
 
+    /// A further pool on the same database, with so many connections.
+    fn pool_of(&self, connections: u32) -> impl Future<Output = sqlx::Pool<Self::DB>> + Send;
+
+    /// This pool for asynccmd.
+    fn database_of(pool: &sqlx::Pool<Self::DB>) -> Database;
+
     /// Runs a statement of the test's, in the dialect that all back ends share.
-    fn execute(&self, sql: &'static str) -> impl Future<Output = u64> + Send;
+    fn execute(&self, sql: impl Into<String> + Send) -> impl Future<Output = u64> + Send;
+
+    /// The same past the table's own checks, as by a person who is sure of it.
+    fn execute_unchecked(&self, sql: impl Into<String> + Send) -> impl Future<Output = u64> + Send;
+
+    /// The same on a connection, usually within a transaction.
+    fn execute_on(
+        conn: &mut <Self::DB as sqlx::Database>::Connection,
+        sql: impl Into<String> + Send,
+    ) -> impl Future<Output = u64> + Send;
 
     /// Reads one number.
-    fn number(&self, sql: &'static str) -> impl Future<Output = i64> + Send;
+    fn number(&self, sql: impl Into<String> + Send) -> impl Future<Output = i64> + Send;
 
     /// A builder for a runtime with these commands, in a hurry: `stall_timeout` of two seconds.
     fn runtime(&self, registry: Registry) -> RuntimeBuilder {
@@ -59,12 +80,17 @@ impl OnSqlite {
 impl Back for OnSqlite {
     type DB = Sqlite;
 
+    const ONE_WRITER: bool = true;
+
     async fn create() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = Self::options(&dir.path().join("test.db"));
         let pool = SqlitePoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
         asynccmd::migrate(&pool).await.unwrap();
-        Self { pool, dir }
+        let back = Self { pool, dir };
+        back.execute("create table effect (command bigint not null, note varchar(200) not null)")
+            .await;
+        back
     }
 
     fn pool(&self) -> &SqlitePool {
@@ -75,12 +101,33 @@ impl Back for OnSqlite {
         (&self.pool).into()
     }
 
-    async fn execute(&self, sql: &'static str) -> u64 {
-        sqlx::query(sql).execute(&self.pool).await.unwrap().rows_affected()
+    async fn pool_of(&self, connections: u32) -> SqlitePool {
+        let options = SqliteConnectOptions::clone(&self.pool.connect_options());
+        SqlitePoolOptions::new().max_connections(connections).connect_with(options).await.unwrap()
     }
 
-    async fn number(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
+    fn database_of(pool: &SqlitePool) -> Database {
+        pool.into()
+    }
+
+    async fn execute(&self, sql: impl Into<String> + Send) -> u64 {
+        Self::execute_on(&mut *self.pool.acquire().await.unwrap(), sql).await
+    }
+
+    async fn execute_unchecked(&self, sql: impl Into<String> + Send) -> u64 {
+        let mut conn = self.pool.acquire().await.unwrap();
+        Self::execute_on(&mut conn, "pragma ignore_check_constraints = on").await;
+        let changed = Self::execute_on(&mut conn, sql).await;
+        Self::execute_on(&mut conn, "pragma ignore_check_constraints = off").await;
+        changed
+    }
+
+    async fn execute_on(conn: &mut SqliteConnection, sql: impl Into<String> + Send) -> u64 {
+        sqlx::query(AssertSqlSafe(sql.into())).execute(conn).await.unwrap().rows_affected()
+    }
+
+    async fn number(&self, sql: impl Into<String> + Send) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&self.pool).await.unwrap()
     }
 
     async fn assert_receipts_match_rows(&self) {
@@ -150,13 +197,55 @@ impl Log {
     /// Waits until there are `count` calls.
     ///
     /// # Panics
-    /// After 30 seconds without them.
+    /// After [`DEADLINE`] without them.
     pub async fn until(&self, count: usize) {
         let mut changed = self.changed.subscribe();
         let reached = changed.wait_for(|entries| *entries >= count);
-        if tokio::time::timeout(Duration::from_secs(30), reached).await.is_err() {
-            panic!("after 30 s not {count} calls but {:?}", self.entries());
+        if tokio::time::timeout(DEADLINE, reached).await.is_err() {
+            panic!("after {DEADLINE:?} not {count} calls but {:?}", self.entries());
         }
+    }
+}
+
+/// The longest that a case waits for anything.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Awaits something that has to come.
+///
+/// # Panics
+/// If it does not within [`DEADLINE`].
+pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, future).await {
+        Ok(done) => done,
+        Err(_) => panic!("after {DEADLINE:?} still not: {what}"),
+    }
+}
+
+/// A command's row.
+pub async fn row(client: &Client, id: CommandId) -> CommandRow {
+    client.admin().get(id).await.unwrap().row
+}
+
+/// Waits until a command's row is as wanted.
+///
+/// A database tells nobody of its changes, so it is asked again and again.
+///
+/// # Panics
+/// After [`DEADLINE`], with the row.
+pub async fn until_row(
+    client: &Client,
+    id: CommandId,
+    wanted: impl Fn(&CommandRow) -> bool,
+) -> CommandRow {
+    let begin = std::time::Instant::now();
+    let mut again = tokio::time::interval(Duration::from_millis(5));
+    loop {
+        again.tick().await;
+        let row = row(client, id).await;
+        if wanted(&row) {
+            return row;
+        }
+        assert!(begin.elapsed() < DEADLINE, "after {DEADLINE:?} still not as wanted: {row:?}");
     }
 }
 
@@ -165,7 +254,143 @@ impl Log {
 macro_rules! conformance {
     ($back:ty) => {
         $crate::conformance!(@ $back,
-            basics { a_committed_command_runs_once }
+            basics {
+                a_committed_command_runs_once,
+            }
+            submit {
+                a_rolled_back_command_never_existed,
+                a_dropped_transaction_never_existed,
+                nothing_runs_before_the_commit_and_everything_after_it,
+                an_enlisted_transaction_starts_its_commands_at_its_commit,
+                an_autocommit_submit_runs_at_once,
+                a_late_commit_of_a_lower_id_loses_nothing,
+                a_bare_transaction_is_found_by_the_next_poll,
+                a_bare_connection_is_found_by_the_next_poll,
+                a_client_without_a_runtime_is_found_by_the_next_poll,
+                an_alias_routes_rows_of_the_old_name,
+            }
+            values {
+                a_batch_answers_in_its_order,
+                a_batch_with_a_refused_row_writes_nothing,
+                the_options_of_a_submit_are_stored,
+                a_refusal_names_value_and_limit_and_leaves_the_transaction_usable,
+                any_text_is_a_payload,
+                business_keys_are_byte_exact,
+            }
+            timing {
+                a_delayed_command_waits_for_its_time,
+                a_command_starts_when_it_is_due_and_not_at_the_next_poll,
+                a_cancel_ends_pending_commands_only_and_with_its_transaction,
+                a_reschedule_moves_pending_commands_only_and_with_its_transaction,
+            }
+            unique {
+                a_unique_command_is_the_only_one_of_its_key_until_it_has_finished,
+                a_unique_key_is_held_over_retries_and_free_after_the_death,
+                an_until_started_key_is_free_once_the_command_runs,
+                a_retry_whose_key_is_taken_again_is_superseded,
+                a_submit_can_ask_for_uniqueness_itself,
+                a_batch_honours_unique_keys_within_itself,
+                a_rolled_back_winner_leaves_the_key_free,
+                racing_submitters_make_one_row,
+            }
+            order {
+                levels_order_the_commands_of_a_type,
+                priorities_order_the_types_of_a_pool,
+                scheduled_commands_run_one_after_another_in_claim_order,
+            }
+            outcomes {
+                a_success_keeps_its_output,
+                an_output_over_the_limit_is_not_stored_and_the_success_stands,
+                a_failing_command_is_retried_until_it_is_dead_and_keeps_its_failures,
+                the_submits_own_max_retry_counts,
+                a_long_error_is_kept_in_full,
+                a_snooze_counts_nothing,
+                a_fatal_error_is_dead_at_once,
+                a_cancel_by_the_handler_is_killed_with_its_reason,
+                a_retry_in_waits_as_the_handler_says,
+                a_timeout_is_counted_and_drops_the_code,
+                a_context_tells_its_command_and_stores_the_progress,
+            }
+            retries {
+                every_backoff_waits_as_declared,
+                classify_judges_the_handlers_error,
+            }
+            panics {
+                a_panic_in_an_async_handler_is_a_failure,
+                a_panic_in_a_plain_handler_is_a_failure,
+                a_panic_in_a_cancelled_futures_drop_is_a_failure,
+                a_panic_on_the_way_into_and_out_of_the_handler_is_a_failure,
+                a_panic_in_the_backoff_falls_back_to_the_default,
+                a_panic_in_a_hook_is_a_failure,
+                a_panic_in_an_on_dead_hook_stops_nothing,
+            }
+            rows {
+                an_undecodable_payload_among_nine_good_ones_harms_nobody,
+                an_unknown_type_is_never_touched_and_named_by_health,
+                a_row_in_an_impossible_state_is_left_alone,
+                absurd_counts_and_times_stop_nobody,
+                a_count_at_its_end_stops_nobody,
+                a_row_that_cannot_be_read_stops_nobody,
+            }
+            finish_in {
+                an_end_in_the_handlers_transaction_stands_whatever_follows,
+                an_end_that_is_rolled_back_never_happened,
+                an_end_on_another_database_is_refused,
+                an_end_of_a_requeued_command_is_refused,
+                an_end_of_a_command_that_is_to_be_killed_is_refused,
+                a_second_end_and_a_late_follow_up_are_refused,
+                follow_ups_of_an_end_in_a_transaction_start_at_its_commit,
+                an_end_in_a_transaction_deletes_what_nobody_keeps,
+            }
+            follow_ups {
+                follow_ups_exist_exactly_if_the_attempt_succeeds,
+                follow_ups_of_a_timed_out_attempt_never_existed,
+                a_follow_up_starts_at_once_after_the_success,
+                a_batch_of_follow_ups_honours_unique_keys,
+            }
+            retention {
+                a_retention_of_zero_deletes_a_success_at_once,
+                the_sweep_removes_ended_rows_past_their_retention,
+            }
+            operate {
+                a_retry_starts_from_dead_only,
+                a_requeue_starts_from_running_only,
+                a_kill_starts_from_what_has_not_ended,
+                a_requeued_attempt_is_fenced_and_told,
+                a_second_attempt_waits_for_the_first_ones_code,
+                a_retry_is_refused_while_its_key_is_taken,
+                a_requeue_is_refused_while_its_key_is_taken,
+                a_list_goes_by_pages_over_its_filters,
+            }
+            kill {
+                a_kill_of_a_running_command_cancels_it,
+                a_kill_that_nobody_announced_is_found_by_the_heartbeat,
+                a_kill_of_blocking_code_is_written_when_it_returns,
+                a_kill_wins_over_every_end,
+                a_forced_kill_does_not_wait_for_the_code,
+            }
+            health {
+                a_dead_letter_is_down_until_it_is_handled,
+                missing_and_strange_tables_are_a_reason,
+                a_database_that_does_not_answer_is_a_reason,
+                a_runtime_that_is_gone_is_not_ready,
+                a_stuck_scheduler_is_a_reason_and_recovers,
+                a_long_running_command_is_named,
+            }
+            pools {
+                workers_bound_the_attempts_of_a_pool,
+                slow_work_is_not_claimed_ahead,
+                a_type_limit_bounds_one_type_within_its_pool,
+                a_blocked_pool_delays_no_other,
+                an_immediate_command_waits_for_no_poll,
+                an_immediate_command_of_a_full_pool_stays_pending_until_there_is_room,
+                handlers_that_each_take_a_connection_do_not_deadlock,
+            }
+            hooks {
+                hooks_nest_in_their_order_and_see_every_end,
+                a_hook_may_decide_in_the_handlers_place,
+                on_dead_hooks_are_called_after_the_commit,
+            }
         );
     };
     (@ $back:ty, $($file:ident { $($case:ident),* $(,)? })*) => {

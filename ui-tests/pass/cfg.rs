@@ -1,11 +1,17 @@
 //! What is configured away is away everywhere, and attributes go where they belong.
-#![deny(missing_docs, unused)]
+#![deny(missing_docs, unused, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    clippy::unused_async,
+    clippy::missing_errors_doc,
+    reason = "what handlers do is beside the point"
+)]
+#![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
 use asynccmd::{Client, Command, command};
 
 #[command(type = "a", biz_key = "{kept}")]
 async fn handled(
-    #[cfg(all())] kept: i64,
+    #[cfg(not(any()))] kept: i64,
     #[cfg(any())] gone: NoSuchType,
     #[cfg_attr(all(), serde(rename = "called"), allow(unused_variables))] renamed: i64,
     #[cfg_attr(any(), serde(default), cfg(any()))] plain: i64,
@@ -30,7 +36,7 @@ async fn gone(no: NoSuchType) -> Result<(), String> {
 }
 
 #[cfg_attr(all(), command(type = "c"))]
-#[cfg(all())]
+#[cfg(not(any()))]
 async fn kept(id: i64) -> Result<i64, String> {
     Ok(id)
 }

@@ -1,5 +1,11 @@
 //! The library under another path, and serde not at all in scope.
-#![deny(missing_docs, unused)]
+#![deny(missing_docs, unused, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    clippy::unused_async,
+    clippy::missing_errors_doc,
+    reason = "what handlers do is beside the point"
+)]
+#![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
 mod facade {
     pub(crate) use asynccmd as jobs;
@@ -10,21 +16,17 @@ mod asynccmd_is_not_here {
     #[allow(dead_code, reason = "it is there to be in the way")]
     mod asynccmd {}
 
-    use crate::facade::jobs::{Context, command};
+    use super::facade::jobs::{Context, command};
 
     #[command(
         type = "a",
-        crate(crate::facade::jobs),
+        crate(super::facade::jobs),
         biz_key = "{id}",
         unique,
         backoff = "fixed(1s)",
         retention = "1d"
     )]
-    pub(crate) async fn handled(
-        id: i64,
-        #[state] rate: f64,
-        ctx: &Context,
-    ) -> Result<f64, String> {
+    pub(crate) async fn handled(id: i64, #[state] rate: f64, ctx: &Context) -> Result<f64, String> {
         let _ = (id, ctx);
         Ok(rate)
     }
@@ -36,7 +38,9 @@ mod asynccmd_is_not_here {
 }
 
 fn main() {
-    use asynccmd_is_not_here::{Absolute, Handled, absolute, handled, submit_absolute, submit_handled};
+    use asynccmd_is_not_here::{
+        Absolute, Handled, absolute, handled, submit_absolute, submit_handled,
+    };
     let _ = |client: &asynccmd::Client| {
         drop(submit_handled(client, 1));
         drop(submit_absolute(client, 1));

@@ -1,5 +1,11 @@
 //! A public command needs no docs but its own, and passes on its lint levels and its deprecation.
-#![deny(missing_docs, unused, deprecated, unreachable_pub, clippy::all, clippy::pedantic)]
+#![deny(missing_docs, deprecated, unused, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    clippy::unused_async,
+    clippy::missing_errors_doc,
+    reason = "what handlers do is beside the point"
+)]
+#![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
 /// Commands.
 pub mod commands {
@@ -20,8 +26,17 @@ pub mod commands {
     /// Has eight arguments.
     #[command(type = "wide")]
     #[expect(clippy::too_many_arguments, reason = "it is what is tested")]
-    pub fn wide(a: u8, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8, h: u8) -> Result<u8, String> {
-        Ok([a, b, c, d, e, f, g, h].iter().sum())
+    pub async fn wide(
+        one: u8,
+        two: u8,
+        three: u8,
+        four: u8,
+        five: u8,
+        six: u8,
+        seven: u8,
+        eight: u8,
+    ) -> Result<u8, String> {
+        Ok([one, two, three, four, five, six, seven, eight].iter().sum())
     }
 
     /// Is not used any more.
@@ -34,7 +49,7 @@ pub mod commands {
     /// Is not used any more, and keeps its payload elsewhere.
     #[command(type = "older")]
     #[deprecated]
-    #[allow(clippy::unused_async, reason = "it is what is tested")]
+    #[allow(clippy::unused_async, clippy::missing_errors_doc, reason = "it is what is tested")]
     pub async fn older(#[payload] order: u64) -> Result<u64, String> {
         Ok(order)
     }
@@ -49,7 +64,8 @@ pub mod commands {
 
 fn main() {
     let _ = (commands::wide, commands::pay_order, commands::not_Snake);
-    let payload = commands::Wide { a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1 };
-    assert_eq!(payload.clone().h, 1);
+    let payload =
+        commands::Wide { one: 1, two: 1, three: 1, four: 1, five: 1, six: 1, seven: 1, eight: 1 };
+    assert_eq!(payload.clone().eight, 1);
     assert_eq!(asynccmd::Registry::collect().specs().len(), 5);
 }

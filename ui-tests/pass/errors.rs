@@ -1,5 +1,11 @@
 //! What handlers may return, and functions that judge it.
-#![deny(missing_docs, unused)]
+#![deny(missing_docs, unused, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    clippy::unused_async,
+    clippy::missing_errors_doc,
+    reason = "what handlers do is beside the point"
+)]
+#![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
 use std::error::Error;
 use std::time::Duration;
@@ -40,7 +46,8 @@ fn judged_blocking(ctx: &Context) -> Result<(), Own> {
 }
 
 #[command(type = "e")]
-fn mixed(number: String) -> Result<u32, CommandError> {
+fn mixed(mut number: String) -> Result<u32, CommandError> {
+    number.retain(|digit| digit != ' ');
     if number.is_empty() {
         return Err(CommandError::fatal("empty"));
     }

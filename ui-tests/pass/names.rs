@@ -1,5 +1,11 @@
 //! No name of the user's meets one of the macro's.
-#![deny(missing_docs, unused)]
+#![deny(missing_docs, unused, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    clippy::unused_async,
+    clippy::missing_errors_doc,
+    reason = "what handlers do is beside the point"
+)]
+#![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 #![allow(non_upper_case_globals, reason = "it is what is tested")]
 
 use asynccmd::{Client, Command, Context, Submit, command};
@@ -22,7 +28,7 @@ async fn taken(
 }
 
 #[command(type = "b")]
-fn spec(r#type: i64, name: i64, key: i64) -> Result<i64, String> {
+async fn spec(r#type: i64, name: i64, key: i64) -> Result<i64, String> {
     Ok(r#type + name + key)
 }
 

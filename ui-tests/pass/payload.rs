@@ -1,5 +1,11 @@
 //! A payload type from elsewhere.
-#![deny(missing_docs, unused)]
+#![deny(missing_docs, unused, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    clippy::unused_async,
+    clippy::missing_errors_doc,
+    reason = "what handlers do is beside the point"
+)]
+#![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
 use asynccmd::{Client, Command, Submit, command};
 use serde::{Deserialize, Serialize};
@@ -21,7 +27,7 @@ async fn list_orders(#[payload] mut orders: Vec<Order>) -> Result<usize, String>
     Ok(orders.len())
 }
 
-fn submits<'a>(client: &'a Client, order: Order) -> Submit<'a, Ship> {
+fn submits(client: &Client, order: Order) -> Submit<'_, Ship> {
     submit_ship(client, order)
 }
 

@@ -1,5 +1,11 @@
 //! The helper takes every target, and its future moves between threads.
-#![deny(missing_docs, unused)]
+#![deny(missing_docs, unused, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    clippy::unused_async,
+    clippy::missing_errors_doc,
+    reason = "what handlers do is beside the point"
+)]
+#![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
 use std::time::Duration;
 
@@ -11,7 +17,7 @@ pub async fn remind(member_id: i64, text: String, ctx: &Context) -> Result<(), S
     if text.is_empty() {
         return Ok(());
     }
-    submit_remind(ctx, member_id, String::new()).delay(Duration::from_secs(60)).await?;
+    submit_remind(ctx, member_id, String::new()).delay(Duration::from_mins(1)).await?;
     Remind { member_id, text }.submit(ctx).await?;
     Ok(())
 }

@@ -1,5 +1,11 @@
 //! Type, fields and helper are as visible as the function.
-#![deny(missing_docs, unused, unreachable_pub)]
+#![deny(missing_docs, unused, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    clippy::unused_async,
+    clippy::missing_errors_doc,
+    reason = "what handlers do is beside the point"
+)]
+#![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
 mod inner {
     use asynccmd::{Client, command};
@@ -15,7 +21,7 @@ mod inner {
     }
 
     #[command(type = "c")]
-    pub(in crate::inner) async fn shown_here(id: i64) -> Result<i64, String> {
+    pub(in super::inner) async fn shown_here(id: i64) -> Result<i64, String> {
         Ok(id)
     }
 

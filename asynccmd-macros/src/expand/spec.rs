@@ -8,7 +8,7 @@ use syn::{Ident, ReturnType};
 
 use crate::backoff::Backoff;
 use crate::check::{Mode, Settings, Unique};
-use crate::model::{Argument, Model, Role, local, located};
+use crate::model::{Argument, Model, Role, local, located, mentions};
 use crate::template::Part;
 
 /// The implementation and its registration.
@@ -47,26 +47,23 @@ pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> Token
 
 fn key(model: &Model, settings: &Settings) -> Option<TokenStream> {
     let (literal, parts) = settings.biz_key.as_ref()?;
-    let span = located(literal.span());
-    let rt = model.rt.at(span);
-    let payload = local("payload", Span::call_site());
-    let mut format = String::new();
-    let mut fields = Vec::new();
-    for part in parts {
-        match part {
-            Part::Text(text) => format.push_str(&text.replace('{', "{{").replace('}', "}}")),
-            Part::Field(field) => {
-                format.push_str("{}");
-                let field = field_ident(model, field, span);
-                let access = quote_spanned!(span=> (&#payload.#field));
-                fields.push(quote!(#rt::key_part #access));
-            }
-        }
-    }
     let rt = &model.rt;
+    let span = located(literal.span());
+    let payload = local("payload", span);
+    let key = local("key", span);
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(text) => quote!(#key.push_str(#text);),
+        Part::Field(field) => {
+            let rt = rt.at(span);
+            let field = field_ident(model, field, span);
+            quote_spanned!(span=> #rt::key_part(&mut #key, &#payload.#field);)
+        }
+    });
     Some(quote! {
         fn biz_key(#payload: &Self::Payload) -> #rt::String {
-            #rt::format!(#format, #(#fields),*)
+            let mut #key = #rt::String::new();
+            #(#parts)*
+            #key
         }
     })
 }
@@ -188,9 +185,7 @@ fn backoff_value(model: &Model, backoff: &Backoff) -> TokenStream {
     }
 }
 
-/// The function between a payload's text and the handler, and its name in a [`Handler`].
-///
-/// [`Handler`]: https://docs.rs/asynccmd/latest/asynccmd/enum.Handler.html
+/// The function between a payload's text and the handler, and the `Handler` that holds it.
 fn glue(model: &Model, name: &Ident) -> (TokenStream, TokenStream) {
     let rt = &model.rt;
     let glue = local("glue", Span::call_site());
@@ -236,27 +231,32 @@ fn value(at: usize, argument: &Argument) -> Ident {
 }
 
 fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
-    let numbered = || model.arguments.iter().enumerate();
-    if let Some((at, argument)) = numbered().find(|(_, a)| a.role == Role::Payload) {
-        let (value, ty) = (value(at, argument), &argument.ty);
-        let rt = model.rt.at(located(ty.span()));
-        return quote!(let #value: #ty = #rt::decode(#text)?;);
-    }
     let rt = &model.rt;
-    let fields = numbered().filter(|(_, a)| a.role == Role::Field).map(|(at, argument)| {
-        let (field, value, cfgs) = (&argument.name, value(at, argument), &argument.cfgs);
-        quote!(#(#cfgs)* #field: #value)
-    });
-    quote!(let #name { #(#fields),* } = #rt::decode(#text)?;)
+    let numbered = || model.arguments.iter().enumerate();
+    let pattern = match numbered().find(|(_, argument)| argument.role == Role::Payload) {
+        Some((at, argument)) => value(at, argument).into_token_stream(),
+        None => {
+            let fields = numbered().filter(|(_, a)| a.role == Role::Field).map(|(at, argument)| {
+                let (field, value, cfgs) = (&argument.name, value(at, argument), &argument.cfgs);
+                quote!(#(#cfgs)* #field: #value)
+            });
+            quote!(#name { #(#fields),* })
+        }
+    };
+    quote!(let #pattern = #rt::decode::<#name>(#text)?;)
 }
 
-/// The handler's call inside of what turns its return into an end. Both are placed at the return type,
-/// which is what a bound on the return is about.
+/// The handler's call inside of what turns its return into an end.
+///
+/// Every part is placed where rustc should report what is wrong with it: the bound on the return at the
+/// return type, which is why that is named, and at no call of which it would be an argument; the bound on
+/// the future at the function's name; an argument at its type.
 fn call(model: &Model) -> TokenStream {
     let sig = &model.function.sig;
-    let span = match &sig.output {
-        ReturnType::Type(_, ty) => located(ty.span()),
-        ReturnType::Default => located(sig.ident.span()),
+    let returned = match &sig.output {
+        ReturnType::Type(_, ty) if !mentions(ty.to_token_stream(), "impl") => ty.to_token_stream(),
+        ReturnType::Type(_, ty) => quote_spanned!(located(ty.span())=> _),
+        ReturnType::Default => quote!(()),
     };
     let arguments = model.arguments.iter().enumerate().map(|(at, argument)| {
         let cfgs = &argument.cfgs;
@@ -267,15 +267,20 @@ fn call(model: &Model) -> TokenStream {
         let value = value(at, argument);
         quote!(#(#cfgs)* #value)
     });
-    let mut function = sig.ident.clone();
-    function.set_span(span.resolved_at(function.span()));
-    let call = quote_spanned!(span=> #function(#(#arguments),*));
+    let function = &sig.ident;
+    let call = quote_spanned!(function.span()=> #function(#(#arguments),*));
+    let future = quote_spanned!(function.span()=> _);
+    let classify = model.args.classify.iter();
     let end = match (sig.asyncness.is_some(), &model.args.classify) {
-        (true, None) => quote!(run(#call)),
-        (true, Some(classify)) => quote!(run_classified(#call, #classify)),
-        (false, None) => quote!(done(#call)),
-        (false, Some(classify)) => quote!(done_classified(#call, #classify)),
+        (true, None) => quote!(run::<#returned, #future>),
+        (true, Some(_)) => quote!(run_classified::<#returned, #future>),
+        (false, None) => quote!(done::<#returned>),
+        (false, Some(_)) => quote!(done_classified::<#returned>),
     };
-    let rt = model.rt.at(span);
-    quote!(#rt::#end)
+    let rt = model.rt.at(located(function.span()));
+    let into_end = local("into_end", function.span());
+    quote! {{
+        let #into_end = #rt::#end;
+        #into_end(#call #(, #classify)*)
+    }}
 }

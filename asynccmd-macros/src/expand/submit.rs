@@ -40,7 +40,7 @@ pub(crate) fn signature(
     let attrs = documented(
         model,
         &format!(
-            "Submits the command that `{function}` runs: with `to`'s transaction it exists or does not."
+            "Submits the command that `{function}` runs. If `to` is a transaction, it exists once that commits."
         ),
     );
     let (vis, rt, helper) = (&model.function.vis, &model.rt, &model.helper);

@@ -117,7 +117,20 @@ async fn each_vital_sign_has_its_consequence() {
     // What changes, how it is named, and whether the instance is ready and alive with it.
     type Sign = (fn(&mut Vitals), fn(&Reason) -> bool, bool, bool);
     let signs: [Sign; 5] = [
-        (|v| v.running = false, |r| matches!(r, Reason::NotRunning), false, true),
+        (
+            // A runtime that was shut down stands still, and that is no reason to restart the process.
+            |v| {
+                *v = Vitals {
+                    running: false,
+                    loop_stalled: Some(SECOND),
+                    scheduler_stalled: Some(SECOND),
+                    ..well()
+                }
+            },
+            |r| matches!(r, Reason::NotRunning),
+            false,
+            true,
+        ),
         (|v| v.lease_holds = false, |r| matches!(r, Reason::LeaseLost), false, true),
         (
             |v| v.database_away = Some((3 * SECOND, "gone".into())),

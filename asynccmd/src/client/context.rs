@@ -55,15 +55,19 @@ impl Context {
         async move {
             let output = output.map_err(FinishError::Output)?;
             let id = self.id();
-            let (mut conn, _) = tx.open();
+            let (mut conn, tx) = tx.open();
             let home = self.port().database().ok_or(FinishError::NotRunning(id))?;
             if conn.identity().await?.as_deref() != Some(home) {
                 return Err(FinishError::OtherDatabase(id));
             }
             let (token, delete) = (self.info.token, self.info.delete);
-            match conn.finish_in(id, token, &output, delete, &self.follow_ups()).await? {
+            let follow_ups = self.follow_ups();
+            match conn.finish_in(id, token, &output, delete, &follow_ups).await? {
                 EndedIn::Success => {
                     self.ends_in_transaction();
+                    if let Some(tx) = tx {
+                        follow_ups.iter().for_each(|draft| tx.notes.due(draft.command_type));
+                    }
                     Ok(())
                 }
                 EndedIn::Fenced if self.ended_in_transaction() => Err(FinishError::NotRunning(id)),

@@ -1,6 +1,6 @@
 //! Writes the ends of attempts to their rows, in batches, each fenced by its token.
 //!
-//! Floor 5: imports floors 0, 1, 3 and the base of its own. At once when idle; while batches follow
+//! Floor 5: imports floors 0 to 3 and the base of its own. At once when idle; while batches follow
 //! one another, after at most [`LINGER`] or [`BATCH`] rows.
 
 use std::collections::HashMap;
@@ -15,6 +15,7 @@ use super::ledger::{Ledger, Running};
 use super::pulse::{Pulse, Trouble};
 use crate::command::FailureKind;
 use crate::ids::Token;
+use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::model::{Death, End, Ended, Ending, NewFailure, Status};
 
@@ -42,6 +43,7 @@ pub(super) type Ends = mpsc::UnboundedSender<Finished>;
 
 pub(super) struct Completer {
     pub(super) store: Arc<dyn Store>,
+    pub(super) registry: Registry,
     pub(super) ledger: Arc<Ledger>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) on_dead: OnDead,
@@ -109,13 +111,16 @@ impl Completer {
         let mut again = Vec::new();
         let mut ended_of: HashMap<Token, usize> = HashMap::new();
         let mut orphaned = Vec::new();
+        let mut followed = Vec::new();
         for (mut finished, ended) in batch.into_iter().zip(ended) {
             let (id, token) = (finished.ending.id, finished.ending.token);
             match ended {
                 Ended::As(status) => {
                     *ended_of.entry(token).or_default() += 1;
-                    if status == Status::Dead {
-                        self.on_dead.call(death(&finished));
+                    match status {
+                        Status::Dead => self.on_dead.call(death(&finished)),
+                        Status::Success => self.follow_ups(&finished, &mut followed),
+                        _ => {}
                     }
                 }
                 Ended::Locked => {
@@ -133,6 +138,7 @@ impl Completer {
             if self.ledger.acknowledged(id, token) == 0 {
                 orphaned.push(token);
             }
+            drop(finished.place);
         }
         // The store has deleted the receipts of rounds that ended whole in this write; those that
         // ended in several go in a statement of their own, guarded by the rows.
@@ -140,17 +146,32 @@ impl Completer {
             let all = outstanding.iter().find(|(t, _)| t == token).map_or(0, |(_, n)| *n);
             ended_of.get(token).copied().unwrap_or(0) != all
         });
-        if !orphaned.is_empty() {
-            if let Err(error) = self.pulse.during(self.store.drop_receipts(&orphaned)).await {
-                // Reconciliation finds it: a receipt without rows.
-                self.trouble.met("drop receipts", &error);
-            }
+        if !orphaned.is_empty()
+            && let Err(error) = self.pulse.during(self.store.drop_receipts(&orphaned)).await
+        {
+            // Reconciliation finds it: a receipt without rows.
+            self.trouble.met("drop receipts", &error);
+        }
+        if !followed.is_empty() {
+            self.inbox.committed(Vec::new(), &followed);
         }
         self.inbox.active();
         if !again.is_empty() {
             self.pulse.during(tokio::time::sleep(PAUSE)).await;
         }
         again
+    }
+
+    /// Adds the positions of the types of a success's follow-ups, which are in their rows now.
+    fn follow_ups(&self, finished: &Finished, types: &mut Vec<usize>) {
+        let End::Success { follow_ups, .. } = &finished.ending.end else { return };
+        // Of a type without a handler here, another instance takes care.
+        let positions = follow_ups.iter().filter_map(|d| self.registry.position(d.command_type));
+        for position in positions {
+            if !types.contains(&position) {
+                types.push(position);
+            }
+        }
     }
 }
 

@@ -188,6 +188,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn pending_types(&self) -> Result<Vec<String>>;
 
     /// PENDING rows of these types that are due now, and RUNNING rows of these types.
+    #[cfg(any(test, feature = "testing"))]
     async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)>;
 
     /// Moves the due time of every PENDING row, for tests of users.

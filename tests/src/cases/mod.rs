@@ -3,3 +3,20 @@
 //! [`conformance!`](crate::conformance) makes a test of each of them for a back end.
 
 pub mod basics;
+pub mod finish_in;
+pub mod follow_ups;
+pub mod health;
+pub mod hooks;
+pub mod kill;
+pub mod operate;
+pub mod order;
+pub mod outcomes;
+pub mod panics;
+pub mod pools;
+pub mod retention;
+pub mod retries;
+pub mod rows;
+pub mod submit;
+pub mod timing;
+pub mod unique;
+pub mod values;

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::{Context, command};
 
 #[command(type = "a")]

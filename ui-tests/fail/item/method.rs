@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 struct Order;

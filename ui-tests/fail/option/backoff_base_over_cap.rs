@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 #[command(type = "a", backoff = "exponential(2h, 1h)")]

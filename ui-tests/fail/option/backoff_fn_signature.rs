@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 fn wait(failures: u32) -> std::time::Duration {

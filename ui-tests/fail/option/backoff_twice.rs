@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 #[command(type = "a", backoff = "fixed(1s)", backoff_fn(wait))]

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 #[command(type = "a", biz_key = "order:{ids}")]

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::{Verdict, command};
 
 fn judge(error: String) -> Verdict {

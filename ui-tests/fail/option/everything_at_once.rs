@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::{Client, Command, SubmitError, SubmitExt as _, command};
 
 #[command(tpye = "a", mode = "now", max_retry = 0, unique)]

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 #[command(type = "a", unique)]

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 #[command(type = a.b, mode = 3, max_retry = "5", priority = low)]

@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::command;
 
 type Returned<T> = Result<T, Box<dyn std::error::Error>>;

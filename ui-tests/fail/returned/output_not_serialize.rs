@@ -1,3 +1,5 @@
+#![allow(unused)]
+
 use asynccmd::{Outcome, command};
 
 pub struct Receipt;

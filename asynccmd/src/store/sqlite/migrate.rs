@@ -105,7 +105,6 @@ pub(super) async fn check(conn: &mut SqliteConnection) -> Result<String> {
         return Err(StoreError::InMemory);
     }
     current(conn).await?;
-    // Dropped without a commit: rolled back.
     let mut tx = conn.begin_with("begin immediate").await.map_err(classify)?;
     sqlx::query(include_str!("sql/schema_touch.sql")).execute(&mut *tx).await.map_err(classify)?;
     tx.rollback().await.map_err(classify)?;

@@ -281,6 +281,7 @@ impl Store for SqliteStore {
         on!(self.read, DEADLINE, operate::pending_types)
     }
 
+    #[cfg(any(test, feature = "testing"))]
     async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)> {
         operate::due_and_running(&self.pool, types).await.map_err(classify)
     }

@@ -3,7 +3,7 @@
 
 use sqlx::{Row as _, SqliteConnection, SqlitePool};
 
-use super::rows::{self, json, now};
+use super::rows::{self, now};
 use crate::command::FailureKind;
 use crate::ids::CommandId;
 use crate::store::model::{
@@ -190,12 +190,13 @@ pub(super) async fn pending_types(conn: &mut SqliteConnection) -> Result<Vec<Str
     sqlx::query_scalar(include_str!("sql/pending_types.sql")).fetch_all(conn).await
 }
 
+#[cfg(any(test, feature = "testing"))]
 pub(super) async fn due_and_running(
     pool: &SqlitePool,
     types: &[&'static str],
 ) -> Result<(u64, u64)> {
     let row = sqlx::query(include_str!("sql/due_and_running.sql"))
-        .bind(json(types)?)
+        .bind(rows::json(types)?)
         .bind(now())
         .fetch_one(pool)
         .await?;

@@ -1,10 +1,10 @@
 -- PENDING → RUNNING for the first rows of one want, under the write lock.
 -- One index range a type and level, each read no further than the room; a want's types share the
 -- room. `not indexed` leaves the outer table nothing but its primary key: without it the planner may
--- walk all PENDING rows.
+-- walk all PENDING rows. A count at the column's end stays there: an error would stop the whole claim.
 -- ?1 types as a JSON array, ?2 now, ?3 instance, ?4 token, ?5 room
 update async_command not indexed
-set status = 'RUNNING', run_no = run_no + 1, claim_token = ?4, claimed_by = ?3, updated_at = ?2,
+set status = 'RUNNING', run_no = min(run_no, 2147483646) + 1, claim_token = ?4, claimed_by = ?3, updated_at = ?2,
     progress = null
 where id in (
     select c.id

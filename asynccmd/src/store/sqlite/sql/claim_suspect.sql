@@ -2,7 +2,7 @@
 -- the guilty one of a batch is found by itself.
 -- ?1 types as a JSON array, ?2 now, ?3 instance, ?4 token
 update async_command not indexed
-set status = 'RUNNING', run_no = run_no + 1, claim_token = ?4, claimed_by = ?3, updated_at = ?2,
+set status = 'RUNNING', run_no = min(run_no, 2147483646) + 1, claim_token = ?4, claimed_by = ?3, updated_at = ?2,
     progress = null
 where id = (
     select c.id

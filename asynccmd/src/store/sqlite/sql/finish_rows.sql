@@ -22,10 +22,10 @@ ending as materialized (
 )
 update async_command
 set status = case when e.asked is null and e.successor is null then e.word else 'KILLED' end,
-    retry_count = retry_count + e.counted,
+    retry_count = min(retry_count + e.counted, 2147483647),
     crash_count = case when e.release then crash_count else 0 end,
     next_run_at = coalesce(e.due, next_run_at),
-    result = e.result,
+    result = case when e.asked is null then e.result end,
     last_error = coalesce(e.error, last_error),
     kill_reason = coalesce(e.asked, 'superseded by #' || e.successor, e.reason),
     claim_token = null, claimed_by = null, updated_at = ?2,

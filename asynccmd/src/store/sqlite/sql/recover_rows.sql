@@ -5,7 +5,7 @@
 -- ?4 known types as a JSON array
 with held as materialized (
     select c.id, c.cmd_type, c.unique_key, c.unique_scope, c.kill_reason as asked, c.max_retry,
-           c.crash_count + (not r.closing) as crashes, r.closing
+           min(c.crash_count + (not r.closing), 2147483647) as crashes, r.closing
     from json_each(?1) t
     cross join async_command_claim r
     cross join json_each(r.ids) j

@@ -22,6 +22,7 @@ async fn hot_statements_scan_no_table() {
         ("finish_success", include_str!("../sql/finish_success.sql")),
         ("finish_delete", include_str!("../sql/finish_delete.sql")),
         ("finish_delete_rows", include_str!("../sql/finish_delete_rows.sql")),
+        ("finish_output", include_str!("../sql/finish_output.sql")),
         ("finish_rows", include_str!("../sql/finish_rows.sql")),
         ("failures_delete", include_str!("../sql/failures_delete.sql")),
         ("insert_existing", include_str!("../sql/insert_existing.sql")),

@@ -312,3 +312,45 @@ async fn finish_in_is_refused_where_a_kill_was_asked_for() {
     assert_eq!(ended.unwrap(), EndedIn::KillRequested("stop".into()));
     assert_eq!(db.status(ids[0]).await, Status::Running);
 }
+
+#[tokio::test]
+async fn a_large_mixed_batch_ends_each_row_its_own_way() {
+    let db = Db::new().await;
+    let ids = db.submit(&drafts("a", 60)).await;
+    let round = db.claim("a", 60).await;
+    let json = |text: &str| StoredOutput::Json(text.to_owned());
+    let end = |at: usize| match at % 4 {
+        0 => success(),
+        1 => deleted(),
+        2 => End::Success { output: json("\"ä\""), delete: false, follow_ups: Vec::new() },
+        _ => retry_now(),
+    };
+    let endings: Vec<_> =
+        round.rows.iter().enumerate().map(|(at, row)| db.ending(&round, row, &end(at))).collect();
+    let expected = |killed: Option<usize>| -> Vec<_> {
+        (0..60)
+            .map(|at| match at % 4 {
+                _ if Some(at) == killed => Ended::As(Status::Killed),
+                3 => Ended::As(Status::Pending),
+                _ => Ended::As(Status::Success),
+            })
+            .collect()
+    };
+    // First with one row that leaves the short way, so that all do.
+    db.store.kill(ids[9], "stop", false).await.unwrap();
+    let all: Vec<_> = endings.iter().collect();
+    let (first, second) = all.split_at(40);
+    let ended = db.store.finish(first, &[(round.token, 60)]).await.unwrap();
+    assert_eq!(ended, expected(Some(9))[..40]);
+    let ended = db.store.finish(second, &[(round.token, 20)]).await.unwrap();
+    assert_eq!(ended, expected(None)[40..]);
+    for at in [2, 50, 58] {
+        assert_eq!(db.row(ids[at]).await.result.as_deref(), Some("\"ä\""));
+    }
+    for at in [1, 49] {
+        assert!(db.store.get(ids[at]).await.unwrap().is_none());
+    }
+    assert_eq!(db.status(ids[9]).await, Status::Killed);
+    assert!(db.store.receipts(db.me).await.unwrap().is_empty());
+    db.audit().await;
+}

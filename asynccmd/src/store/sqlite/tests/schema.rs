@@ -108,6 +108,42 @@ async fn a_file_that_is_no_database_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_damaged_file_is_an_error_and_ends_nothing() {
+    let db = Db::new().await;
+    db.submit(&drafts("a", 500)).await;
+    let round = db.claim("a", 500).await;
+    let file = db.dir.path().join("test.db");
+    db.pool.close().await;
+    drop(db.store.work.acquire().await);
+    drop(db.store.lease.acquire().await);
+    drop(db.store.read.acquire().await);
+    let Db { me, dir, .. } = db;
+    // Everything but the header and the schema.
+    let mut bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(file.with_extension("db-wal")).ok();
+    std::fs::remove_file(file.with_extension("db-shm")).ok();
+    bytes[4096 * 2..].fill(0x5a);
+    std::fs::write(&file, bytes).unwrap();
+
+    let store = open(options(&dir)).await;
+    let ending = Ending {
+        id: round.rows[0].id,
+        token: round.token,
+        run_no: 1,
+        instance: me,
+        end: success(),
+    };
+    for refused in [
+        store.claim(me, Token::random(), &[want(&["a"], 9)]).await.map(drop),
+        store.finish(&[&ending], &[(round.token, 1)]).await.map(drop),
+        store.recover(&["a"], 9).await.map(drop),
+        store.census().await.map(drop),
+    ] {
+        assert!(matches!(&refused, Err(StoreError::Database(_))), "{refused:?}");
+    }
+}
+
+#[tokio::test]
 async fn impossible_states_are_refused_by_the_table() {
     let db = Db::new().await;
     db.submit(&drafts("a", 1)).await;
