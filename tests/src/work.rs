@@ -152,10 +152,17 @@ impl Desk {
         })
     }
 
-    /// Opens a gate for good.
+    /// Opens a gate.
     pub fn open(&self, gate: &str) {
         self.open.send_modify(|open| {
             open.insert(gate.to_owned());
+        });
+    }
+
+    /// Closes a gate again.
+    pub fn close(&self, gate: &str) {
+        self.open.send_modify(|open| {
+            open.remove(gate);
         });
     }
 

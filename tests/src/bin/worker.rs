@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Says `READY instance`, then what its attempts do, `HEALTH up` or `HEALTH down …` and `INSTANCE id`
-//! when asked, and `STOPPED` after a shutdown by SIGTERM or SIGINT. Takes `open GATE`, `health` and
-//! `instance` as lines. Ends when its standard input does, so that it never outlives its test.
+//! when asked, `LOST n` claim replies, and `STOPPED` after a shutdown by SIGTERM or SIGINT. Takes
+//! `open GATE`, `close GATE`, `health`, `instance` and `lost` as lines. Ends when its standard input
+//! does, so that it never outlives its test.
 
 use std::error::Error;
 use std::io::BufRead as _;
@@ -71,6 +72,7 @@ fn obey(runtime: &Arc<Runtime>, desk: &Desk, faults: &Faults, threads: &tokio::r
         let Ok(line) = line else { break };
         match line.split_once(' ') {
             Some(("open", gate)) => desk.open(gate),
+            Some(("close", gate)) => desk.close(gate),
             None if line == "health" => {
                 let client = runtime.client();
                 threads.spawn(async move {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use asynccmd::{CommandId, Status};
 use asynccmd_tests::harness::Back as _;
-use asynccmd_tests::process::{PATIENCE, Signal, until};
+use asynccmd_tests::process::{PATIENCE, Process, Signal, until};
 use asynccmd_tests::work::Late;
 
-use super::site::{CALM, Site, health};
+use super::site::{Burst, CALM, Site, health};
 
 /// SIGTERM lets attempts come to their ends; ready rows go back at once, uncounted, and run elsewhere.
 #[tokio::test]
@@ -24,8 +24,7 @@ async fn sigint_finishes_what_runs_and_gives_back_what_does_not() {
 async fn graceful(signal: Signal) {
     let site = Site::new().await;
     let mut first = site.worker("the first", &[&CALM[..], &["--workers", "2"]].concat()).await;
-    let fast = site.hold(&[""; 100], Late::Nothing).await;
-    let slow = site.hold(&["later"; 40], Late::Nothing).await;
+    let Burst { fast, slow, .. } = site.overfill(&mut first, async |_: &Process| {}).await;
     first.says(&format!("started {}", slow[1])).await;
     first.signal(signal);
 
@@ -34,14 +33,14 @@ async fn graceful(signal: Signal) {
     site.until(Status::Pending, slow.len() - 2).await;
     assert!(!first.has_ended());
     site.assert_receipts_match_rows().await;
-    first.say("open later").await;
+    first.say("open slow").await;
     first.says("STOPPED").await;
     assert!(first.ends(PATIENCE).await.success());
     assert_eq!(site.count(Status::Success).await, fast.len() + 2);
     assert_eq!(site.number("select count(*) from async_command_instance").await, 0);
     assert_eq!(site.number("select count(*) from async_command_claim").await, 0);
 
-    let _second = site.worker("the second", &[&CALM[..], &["--open", "later"]].concat()).await;
+    let _second = site.worker("the second", &[&CALM[..], &["--open", "slow"]].concat()).await;
     site.until(Status::Success, fast.len() + slow.len()).await;
     site.assert_no_crash().await;
     assert_eq!(site.number("select max(retry_count) from async_command").await, 0);

@@ -22,6 +22,16 @@ pub(crate) struct Site {
     pub(crate) client: Client,
 }
 
+/// What a worker was overfilled with.
+pub(crate) struct Burst {
+    /// Commands that end at once.
+    pub(crate) fast: Vec<CommandId>,
+    /// Those that wait for the gate `slow`.
+    pub(crate) slow: Vec<CommandId>,
+    /// Those that are claimed and not started.
+    pub(crate) ready: Vec<CommandId>,
+}
+
 impl Deref for Site {
     type Target = OnSqlite;
 
@@ -76,7 +86,46 @@ impl Site {
         sent.iter().map(|sent| sent.id()).collect()
     }
 
-    /// The same with commands that block their threads.
+    /// Brings a worker to claim rows that it cannot start yet. Fast commands let it claim ahead of its
+    /// workers; the slow ones behind them, which wait for the gate `slow`, then stay in the queue for a
+    /// while. Calls `then` at once. If the worker was too late to claim ahead, all of it is done again.
+    pub(crate) async fn overfill(
+        &self,
+        worker: &mut Process,
+        then: impl AsyncFn(&Process),
+    ) -> Burst {
+        let mut earlier = Vec::new();
+        loop {
+            let gates = [[""; 120], ["slow"; 120]].concat();
+            let mut fast = self.hold(&gates, Late::Nothing).await;
+            let slow = fast.split_off(120);
+            worker.says(&format!("started {}", slow[0])).await;
+            then(worker).await;
+            let ready = self.ready().await;
+            fast.extend(&earlier);
+            if !ready.is_empty() {
+                return Burst { fast, slow, ready };
+            }
+            earlier = [fast, slow].concat();
+            worker.signal(Signal::CONT);
+            worker.say("open slow").await;
+            for id in &earlier {
+                worker.says(&format!("finished {id}")).await;
+            }
+            worker.say("close slow").await;
+        }
+    }
+
+    /// The RUNNING commands that no handler has been started for.
+    async fn ready(&self) -> Vec<CommandId> {
+        let held = "select id from async_command where status = 'RUNNING' order by id";
+        let held: Vec<i64> = sqlx::query_scalar(held).fetch_all(self.pool()).await.unwrap();
+        // After the rows: what has not started now had not started then.
+        let effects = self.effects();
+        held.into_iter().map(CommandId::from).filter(|id| !effects.contains_key(id)).collect()
+    }
+
+    /// Submits commands that block their threads until a gate opens.
     pub(crate) async fn block(&self, gate: &str, lates: &[Late]) -> Vec<CommandId> {
         let commands = lates.iter().map(|late| Block { gate: gate.to_owned(), late: *late });
         let sent = self.client.submit_all::<Block>(&self.client, commands).await.unwrap();
