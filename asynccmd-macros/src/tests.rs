@@ -90,7 +90,7 @@ fn a_broken_attribute_leaves_function_type_and_helper() {
         (quote!("a"), 1),
         (quote!(type = "a", = , 7), 2),
         (quote!(type = "a" mode = "immediate"), 1),
-        (quote!(type = "a", portable, version = 2, handles(X)), 3),
+        (quote!(type = "a", portable, version = 2, compensate(X)), 3),
         (quote!(type = "a", type = "b"), 2),
         (quote!(type = "a", classify = judge, backoff_fn), 2),
         (

@@ -9,8 +9,9 @@ pub use std::time::Duration;
 
 pub use crate::client::{Submit, Target};
 pub use crate::command::{
-    Backoff, Command, CommandSpec, Context, Done, Failure, Handler, HandlerError, HandlerOutput,
-    HandlerReturn, Location, Mode, PrepareError, StateNeed, Unique, Verdict,
+    Backoff, Command, CommandSpec, Context, Declaration, Done, Failure, Handler, HandlerError,
+    HandlerOutput, HandlerReturn, Handles, Location, Mode, PrepareError, StateNeed, Unique,
+    Verdict,
 };
 pub use crate::registry::Registration;
 
@@ -21,6 +22,40 @@ pub type Prepared<'a> = Result<BoxFuture<'a, Done>, PrepareError>;
 /// is not serde's would be an error here again.)
 pub fn decode<C: Command>(payload: &str) -> Result<C::Payload, PrepareError> {
     Ok(serde_json::from_str(payload)?)
+}
+
+/// A command that is declared apart from its handler. Implemented by `#[derive(Command)]` alone, so that
+/// `handles` takes no type that has its handler already.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not declared apart from its handler",
+    label = "has no `#[derive(Command)]`",
+    note = "`handles` takes a type with `#[derive(Command)]` and `#[command(type = \"…\")]`; what `#[command]` has made of a function has its handler already"
+)]
+pub trait Apart: Command<Payload = Self> {}
+
+/// Asks for nothing but the bound.
+pub fn apart<C: Apart>() {}
+
+/// The type of an argument that takes the whole of `C`.
+#[diagnostic::on_unimplemented(
+    message = "a handler of `{C}` takes `{C}`, not `{Self}`",
+    label = "write `{C}`"
+)]
+pub trait Whole<C: Command>: Sized {
+    /// The argument.
+    fn of(payload: C::Payload) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<C: Command> Whole<C> for C::Payload {
+    fn of(payload: C::Payload) -> Self {
+        payload
+    }
+}
+
+/// As [`decode`], for a handler that is written apart from its command and names its type again.
+pub fn decode_as<C: Command, P: Whole<C>>(payload: &str) -> Result<P, PrepareError> {
+    decode::<C>(payload).map(P::of)
 }
 
 /// Takes state out of the context.

@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::Ident;
 use syn::ext::IdentExt;
 
-use crate::model::{Model, Role};
+use crate::model::{Model, Role, Shared};
 
 /// `struct InterpretReport { … }`, or the marker for a payload from elsewhere.
 pub(crate) fn item(model: &Model, name: &Ident) -> TokenStream {
@@ -46,16 +46,17 @@ pub(crate) fn item(model: &Model, name: &Ident) -> TokenStream {
 /// The attributes that the type has from the function, with a line of its own behind the docs.
 pub(crate) fn attrs(model: &Model) -> TokenStream {
     let function = model.function.sig.ident.unraw();
-    let line = match model.whole() {
-        None => format!("This is the payload of the command that `{function}` runs."),
-        Some(_) => format!("This stands for the command that `{function}` runs."),
+    let line = match (model.whole(), &model.args.handles) {
+        (_, Some(_)) => format!("This stands for the handler `{function}`."),
+        (None, _) => format!("This is the payload of the command that `{function}` runs."),
+        (Some(_), _) => format!("This stands for the command that `{function}` runs."),
     };
-    documented(model, &line)
+    documented(&model.shared, &line)
 }
 
-/// The attributes that what is generated has from the function, with a paragraph behind the docs.
-pub(crate) fn documented(model: &Model, line: &str) -> TokenStream {
-    let (docs, rest) = (&model.shared.docs, &model.shared.rest);
+/// The attributes that what is generated has from what it is made of, with a paragraph behind the docs.
+pub(crate) fn documented(shared: &Shared, line: &str) -> TokenStream {
+    let Shared { docs, rest, .. } = shared;
     let gap = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
     quote!(#(#docs)* #gap #[doc = #line] #(#rest)*)
 }
