@@ -289,6 +289,7 @@ impl Written {
         let what = "its value in parentheses";
         match &self.value {
             Value::Listed(group) if !group.stream().is_empty() => {
+                let what = "another value in its parentheses";
                 parser.parse2(group.stream()).map_err(|_| self.wrong(group.stream(), what, example))
             }
             Value::Listed(group) => Err(self.wrong(group, what, example)),

@@ -20,7 +20,7 @@ pub(crate) fn broken(model: &Model, errors: &Errors) -> TokenStream {
         let item = item(model, name);
         let command = command(model, name);
         let helper = (!model.args.has("handles")).then(|| helper(model, name));
-        quote!(#item #command #helper)
+        model.rt.items(quote!(#item #command #helper))
     });
     quote!(#errors #function #generated)
 }
@@ -107,7 +107,7 @@ fn command(model: &Model, name: &Ident) -> TokenStream {
         #command
         impl #rt::Handles for #name {
             type Command = #handled;
-            const SPEC: #rt::CommandSpec = #rt::CommandSpec::of::<#handled>(
+            const SPEC: #rt::CommandSpec = #rt::CommandSpec::of::<#name>(
                 "",
                 #rt::Location::new("", "", "", 0, 0),
                 #rt::Handler::Blocking(|_, _| ::core::unreachable!()),

@@ -282,6 +282,11 @@ impl Rt {
         at(span, self.0.clone())
     }
 
+    /// Items, passed through one macro: a path that leads nowhere is then one error.
+    pub(crate) fn items(&self, items: TokenStream) -> TokenStream {
+        quote!(#self::items! { #items })
+    }
+
     /// The path as serde's derives take it.
     pub(crate) fn serde(&self) -> String {
         format!("{}::serde", self.0.to_string().split_whitespace().collect::<String>())

@@ -1,11 +1,22 @@
 //! What generated code names. Not part of the contract: nobody else imports it, and it changes without
 //! notice. The macro crate is pinned to the same version for that reason.
 
+/// All that is generated beside a function or a type passes through here unchanged: where this library is
+/// not to be found, that is one error, and not one for every name that is looked for in it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __asynccmd_items {
+    ($($item:tt)*) => { $($item)* };
+}
+
+pub use __asynccmd_items as items;
 pub use futures_util::future::BoxFuture;
 pub use inventory;
 pub use serde;
 pub use std::string::String;
 pub use std::time::Duration;
+
+use serde::de::DeserializeOwned;
 
 pub use crate::client::{Submit, Target};
 pub use crate::command::{
@@ -24,38 +35,24 @@ pub fn decode<C: Command>(payload: &str) -> Result<C::Payload, PrepareError> {
     Ok(serde_json::from_str(payload)?)
 }
 
-/// A command that is declared apart from its handler. Implemented by `#[derive(Command)]` alone, so that
-/// `handles` takes no type that has its handler already.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not declared apart from its handler",
-    label = "has no `#[derive(Command)]`",
-    note = "`handles` takes a type with `#[derive(Command)]` and `#[command(type = \"…\")]`; what `#[command]` has made of a function has its handler already"
-)]
-pub trait Apart: Command<Payload = Self> {}
-
-/// Asks for nothing but the bound.
-pub fn apart<C: Apart>() {}
-
-/// The type of an argument that takes the whole of `C`.
+/// The type of an argument that takes the whole of `C`: none but `C`.
 #[diagnostic::on_unimplemented(
     message = "a handler of `{C}` takes `{C}`, not `{Self}`",
     label = "write `{C}`"
 )]
-pub trait Whole<C: Command>: Sized {
-    /// The argument.
-    fn of(payload: C::Payload) -> Self;
-}
+pub trait Whole<C>: DeserializeOwned {}
 
 #[diagnostic::do_not_recommend]
-impl<C: Command> Whole<C> for C::Payload {
-    fn of(payload: C::Payload) -> Self {
-        payload
-    }
-}
+impl<C: DeserializeOwned> Whole<C> for C {}
 
 /// As [`decode`], for a handler that is written apart from its command and names its type again.
-pub fn decode_as<C: Command, P: Whole<C>>(payload: &str) -> Result<P, PrepareError> {
-    decode::<C>(payload).map(P::of)
+pub fn decode_for<H: Handles, P: Whole<H::Command>>(payload: &str) -> Result<P, PrepareError> {
+    Ok(serde_json::from_str(payload)?)
+}
+
+/// Whether the command of a handler is declared apart from it.
+pub const fn is_apart<H: Handles>() -> bool {
+    <H::Command as Command>::DECLARATION.mode.is_none()
 }
 
 /// Takes state out of the context.

@@ -91,7 +91,10 @@ fn main() {
 
     let spec = handlers::InterpretReportHandler::SPEC;
     assert_eq!(spec.command_type, InterpretReport::TYPE);
-    assert_eq!((spec.mode, spec.pool, spec.priority, spec.max_retry), (Mode::AsyncPool, "ai", -5, 7));
+    assert_eq!(
+        (spec.mode, spec.pool, spec.priority, spec.max_retry),
+        (Mode::AsyncPool, "ai", -5, 7)
+    );
     assert_eq!(spec.aliases, ["report.read"]);
     assert_eq!(spec.name, "interpret_report");
 

@@ -6,6 +6,7 @@
 mod function;
 mod options;
 mod sides;
+mod stored;
 
 use crate::declaration::Declaration;
 use crate::errors::Errors;
@@ -16,6 +17,7 @@ pub(crate) use options::{Declared, Mode, Settings, Unique};
 /// Checks a handler; gives what its options mean if nothing is wrong.
 pub(crate) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
     function::check(model, errors);
+    stored::check(model, errors);
     sides::handler(model, errors);
     let settings = options::check(model, errors);
     if errors.is_empty() { settings } else { None }

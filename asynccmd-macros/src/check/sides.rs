@@ -2,8 +2,8 @@
 //! the two have to be.
 
 use quote::ToTokens;
+use syn::Meta;
 use syn::ext::IdentExt;
-use syn::{Attribute, Meta};
 
 use super::options::{self, Declared, Names};
 use crate::args::is_declared;
@@ -52,27 +52,18 @@ pub(super) fn declaration(declaration: &Declaration, errors: &mut Errors) -> Opt
             errors.on(place, format!("`{option}` belongs to the handler: write it in `#[command(handles({name}), …)]`"));
         }
     }
-    attributes(&declaration.options, errors);
-    if declaration.options.is_empty() {
+    for second in declaration.options.iter().skip(1) {
+        errors.on(second, "a second `#[command]`; write all options in one");
+    }
+    let Some(options) = declaration.options.first() else {
         errors.on(name, "a command needs a type, the key that its rows are routed by; add `#[command(type = \"order.pay\")]` below the derive");
+        return None;
+    };
+    if !matches!(options.meta, Meta::List(_)) {
+        errors.on(options, "the options of a command stand in parentheses, its type among them; write `#[command(type = \"order.pay\")]`");
         return None;
     }
     let fields = declaration.fields.iter().map(|field| field.unraw().to_string()).collect();
     let names = Names { fields: Some(fields), others: Vec::new() };
     options::declared(args, &names, errors)
-}
-
-/// The `#[command]` of a declaration stands once, with parentheses.
-fn attributes(options: &[Attribute], errors: &mut Errors) {
-    for attr in options {
-        if !matches!(attr.meta, Meta::List(_)) {
-            errors.on(
-                attr,
-                "the options stand in parentheses; write `#[command(type = \"order.pay\")]`",
-            );
-        }
-    }
-    for second in options.iter().skip(1) {
-        errors.on(second, "a second `#[command]`; write all options in one");
-    }
 }

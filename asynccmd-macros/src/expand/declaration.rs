@@ -7,7 +7,7 @@ use syn::ext::IdentExt;
 use super::command::Command;
 use super::payload::documented;
 use crate::check::Declared;
-use crate::declaration::Declaration;
+use crate::declaration::{Declaration, Kind};
 use crate::model::local;
 
 /// The implementation and the submit helper.
@@ -27,19 +27,18 @@ pub(crate) fn declaration(declaration: &Declaration, declared: &Declared) -> Tok
     let payload = payload();
     let helper = helper(declaration, quote!(#rt::submit::<#name>(#to, #payload)));
     let deprecated = declaration.shared.allow_deprecated();
-    quote! {
+    rt.items(quote! {
         #deprecated
         const _: () = {
             #implementation
-            impl #rt::Apart for #name {}
         };
         #helper
-    }
+    })
 }
 
 /// What stands beside the errors, so that nothing said of the command elsewhere is another one.
 pub(crate) fn fallback(declaration: &Declaration) -> TokenStream {
-    if !declaration.generics.params.is_empty() {
+    if !declaration.generics.params.is_empty() || matches!(declaration.kind, Kind::Union) {
         return TokenStream::new();
     }
     let (rt, name) = (&declaration.rt, &declaration.ident);
@@ -47,7 +46,7 @@ pub(crate) fn fallback(declaration: &Declaration) -> TokenStream {
     let command_type = command_type.map_or(String::new(), syn::LitStr::value);
     let helper = helper(declaration, quote!(::core::unreachable!()));
     let deprecated = declaration.shared.allow_deprecated();
-    quote! {
+    rt.items(quote! {
         #deprecated
         const _: () = {
             impl #rt::Command for #name {
@@ -55,10 +54,9 @@ pub(crate) fn fallback(declaration: &Declaration) -> TokenStream {
                 const TYPE: &'static str = #command_type;
                 const DECLARATION: #rt::Declaration = #rt::Declaration::DEFAULT;
             }
-            impl #rt::Apart for #name {}
         };
         #helper
-    }
+    })
 }
 
 /// `fn submit_interpret_report(to, payload: InterpretReport) -> Submit<'_, InterpretReport>`.

@@ -24,5 +24,6 @@ pub(crate) fn handler(model: &Model, settings: &Settings, name: &Ident) -> Token
     let command = spec::registered(model, settings, name);
     // Of a command that is declared elsewhere the helper is there as well.
     let helper = settings.declared.is_some().then(|| submit::helper(model, name));
-    quote!(#function #payload #command #helper)
+    let items = model.rt.items(quote!(#payload #command #helper));
+    quote!(#function #items)
 }

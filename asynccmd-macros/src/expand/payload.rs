@@ -1,7 +1,7 @@
 //! The payload's type.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Ident;
 use syn::ext::IdentExt;
 
@@ -11,6 +11,10 @@ use crate::model::{Model, Role, Shared};
 pub(crate) fn item(model: &Model, name: &Ident) -> TokenStream {
     let attrs = attrs(model);
     let (vis, rt) = (&model.function.vis, &model.rt);
+    if model.args.handles.is_some() {
+        // Placed at the command's name: there rustc tells of a second handler.
+        return quote_spanned!(name.span()=> #attrs #vis struct #name;);
+    }
     if model.whole().is_some() {
         return quote! {
             #attrs

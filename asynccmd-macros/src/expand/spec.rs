@@ -23,7 +23,7 @@ pub(crate) fn registered(model: &Model, settings: &Settings, name: &Ident) -> To
         .collect();
     let command = match &settings.declared {
         Some(declared) => Some(implementation(model, settings, declared, name)),
-        None => apart(model),
+        None => apart(model, name),
     };
     let handled = handled(model, name);
     let spec = spec(model, settings, name);
@@ -76,10 +76,17 @@ fn implementation(
 }
 
 /// Asks rustc, at the name of the command, whether that is declared apart.
-fn apart(model: &Model) -> Option<TokenStream> {
+fn apart(model: &Model, name: &Ident) -> Option<TokenStream> {
     let path = model.args.handles.as_ref()?;
-    let rt = model.rt.at(located(path.segments.last()?.ident.span()));
-    Some(quote!(const _: fn() = #rt::apart::<#path>;))
+    let span = located(path.segments.last()?.ident.span());
+    let rt = model.rt.at(span);
+    let message = format!(
+        "`{0}` has its handler already; `handles` takes a type with `#[derive(Command)]`",
+        path.to_token_stream().to_string().replace(' ', "")
+    );
+    Some(quote_spanned! {span=>
+        const _: () = ::core::assert!(#rt::is_apart::<#name>(), #message);
+    })
 }
 
 fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
@@ -100,11 +107,10 @@ fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
         )
     };
     let (glue, handler) = glue(model, name);
-    let handled = handled(model, name);
     let setters = setters(model, settings);
     quote! {{
         #glue
-        #rt::CommandSpec::of::<#handled>(
+        #rt::CommandSpec::of::<#name>(
             #label,
             #rt::Location::new #location,
             #handler,
@@ -225,12 +231,12 @@ fn value(at: usize, argument: &Argument) -> Ident {
 fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
     let rt = &model.rt;
     let numbered = || model.arguments.iter().enumerate();
-    if let (Some(path), Some((at, argument))) =
-        (&model.args.handles, numbered().find(|(_, a)| a.role == Role::Payload))
+    if model.args.handles.is_some()
+        && let Some((at, argument)) = numbered().find(|(_, a)| a.role == Role::Payload)
     {
         let (value, ty) = (value(at, argument), &argument.ty);
         let rt = rt.at(located(ty.span()));
-        return quote!(let #value = #rt::decode_as::<#path, #ty>(#text)?;);
+        return quote!(let #value = #rt::decode_for::<#name, #ty>(#text)?;);
     }
     let pattern = match numbered().find(|(_, argument)| argument.role == Role::Payload) {
         Some((at, argument)) => value(at, argument).into_token_stream(),

@@ -60,8 +60,8 @@ pub trait Command: Sized + 'static {
 /// Implemented by `#[command]`: for the command that it makes of the function, or, with `handles(X)`, for
 /// a marker beside the function, `XHandler`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no handler of its own",
-    label = "this declares a command, or nothing",
+    message = "`{Self}` does not stand for a handler",
+    label = "at most a command that is declared apart from it",
     note = "name what `#[command]` has made of the handler: `{Self}Handler` for `#[command(handles({Self}))]`"
 )]
 pub trait Handles: Sized + 'static {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::{Backoff, Command, Context, Declaration, Done};
+use super::{Backoff, Command, Context, Declaration, Done, Handles};
 
 /// Where and how a command's attempts run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -193,9 +193,10 @@ impl CommandSpec {
         }
     }
 
-    /// The handler of `C`, as far as `C` itself is declared.
-    pub const fn of<C: Command>(name: &'static str, location: Location, handler: Handler) -> Self {
-        Self::new(C::TYPE, name, location, handler).declared(C::DECLARATION)
+    /// The spec of `H`, as far as its command is declared.
+    pub const fn of<H: Handles>(name: &'static str, location: Location, handler: Handler) -> Self {
+        let declaration = <H::Command as Command>::DECLARATION;
+        Self::new(<H::Command as Command>::TYPE, name, location, handler).declared(declaration)
     }
 
     /// Takes over what is declared.

@@ -48,3 +48,11 @@ pub struct Order {
 pub async fn pay_order(id: i64) -> Result<i64, String> {
     Ok(id)
 }
+
+/// Reads JSON, for programs that have no `serde_json` of their own.
+///
+/// # Panics
+/// If it is not JSON of that type.
+pub fn from_json<T: serde::de::DeserializeOwned>(json: &str) -> T {
+    serde_json::from_str(json).expect("the JSON of that type")
+}
