@@ -303,7 +303,8 @@ macro_rules! conformance {
             }
             declared {
                 a_publisher_needs_no_handler_and_misses_none,
-                the_handlers_mode_holds_at_the_commit,
+                a_declared_command_starts_after_its_commit,
+                a_declared_commands_retries_come_from_both_sides,
                 require_and_a_second_handler_are_said_at_the_start,
             }
             submit {

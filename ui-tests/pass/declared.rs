@@ -4,6 +4,8 @@
 #![allow(
     clippy::unused_async,
     clippy::missing_errors_doc,
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
     reason = "what handlers do is beside the point"
 )]
 #![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
@@ -12,7 +14,7 @@ use asynccmd::{Client, Command as _, Handles as _, Mode, SubmitExt as _, Unique}
 use asynccmd_ui_shared::{InterpretReport, submit_interpret_report};
 
 /// What is declared here.
-pub mod declared {
+pub mod shop {
     use asynccmd::Command;
     use serde::{Deserialize, Serialize};
 
@@ -47,7 +49,7 @@ mod handlers {
     use asynccmd::{Context, command};
     use asynccmd_ui_shared::InterpretReport;
 
-    use super::declared;
+    use super::shop;
 
     /// Reads it.
     #[command(handles(InterpretReport), mode = "async_pool", pool = "ai", timeout = "10m")]
@@ -60,16 +62,16 @@ mod handlers {
         Ok(rate)
     }
 
-    #[command(handles(super::declared::ShipOrder), mode = "immediate", retention = "0s")]
-    pub(crate) fn ship(#[payload] order: declared::ShipOrder) -> Result<i64, String> {
+    #[command(handles(super::shop::ShipOrder), mode = "immediate", retention = "0s")]
+    pub(crate) fn ship(#[payload] order: shop::ShipOrder) -> Result<i64, String> {
         Ok(order.id)
     }
 
-    #[command(handles(declared::Close))]
-    pub(crate) async fn close(#[payload] close: declared::Close) -> Result<usize, String> {
+    #[command(handles(shop::Close))]
+    pub(crate) async fn close(#[payload] close: shop::Close) -> Result<usize, String> {
         Ok(match close {
-            declared::Close::Paid => 0,
-            declared::Close::Refused { why } => why.len(),
+            shop::Close::Paid => 0,
+            shop::Close::Refused { why } => why.len(),
         })
     }
 }
@@ -77,16 +79,16 @@ mod handlers {
 fn submits(client: &Client) {
     drop(submit_interpret_report(client, InterpretReport::new(1)));
     drop(InterpretReport::new(1).submit(client));
-    drop(declared::submit_ship_order(client, declared::ShipOrder { id: 1, r#type: String::new() }));
-    drop(declared::submit_close(client, declared::Close::Refused { why: String::new() }));
-    drop(declared::submit_close(client, declared::Close::Paid));
-    drop(declared::submit_nobody_handles_this(client, declared::NobodyHandlesThis));
+    drop(shop::submit_ship_order(client, shop::ShipOrder { id: 1, r#type: String::new() }));
+    drop(shop::submit_close(client, shop::Close::Refused { why: String::new() }));
+    drop(shop::submit_close(client, shop::Close::Paid));
+    drop(shop::submit_nobody_handles_this(client, shop::NobodyHandlesThis));
 }
 
 fn main() {
     assert_eq!(InterpretReport::biz_key(&InterpretReport::new(42)), "report:42");
-    let order = declared::ShipOrder { id: 7, r#type: "new".into() };
-    assert_eq!(declared::ShipOrder::biz_key(&order), "7/new");
+    let order = shop::ShipOrder { id: 7, r#type: "new".into() };
+    assert_eq!(shop::ShipOrder::biz_key(&order), "7/new");
     assert_eq!(InterpretReport::DECLARATION.unique, Some(Unique::UntilFinished));
 
     let spec = handlers::InterpretReportHandler::SPEC;

@@ -3,6 +3,8 @@
 #![allow(
     clippy::unused_async,
     clippy::missing_errors_doc,
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
     reason = "what handlers do is beside the point"
 )]
 #![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
@@ -24,6 +26,7 @@ async fn unused(id: i64, #[state] rate: f64) -> Result<(), String> {
 
 #[command(type = "c")]
 #[warn(clippy::pedantic)]
+#[allow(clippy::unnecessary_wraps, reason = "it is what is tested")]
 #[deny(missing_docs)]
 #[forbid(unsafe_code)]
 fn levels(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use asynccmd::{
-    Command, CommandError, Context, Level, Poll, Problem, Registry, StartError, Status,
+    Command, CommandError, Context, Level, Mode, Poll, Problem, Registry, StartError, Status,
     SubmitExt as _, command, testing,
 };
 use serde::{Deserialize, Serialize};
@@ -35,11 +35,15 @@ async fn write_down(
 }
 
 mod again {
-    use super::{CommandError, Note, command};
+    use super::{CommandError, Context, Log, Note, command};
 
     #[command(handles(Note))]
-    pub(super) fn write_again(#[payload] note: Note) -> Result<(), CommandError> {
-        drop(note);
+    pub(super) fn write_again(
+        #[payload] note: Note,
+        #[state] log: Log,
+        ctx: &Context,
+    ) -> Result<(), CommandError> {
+        log.add(ctx, &note.text);
         Ok(())
     }
 }
@@ -77,22 +81,34 @@ pub async fn a_publisher_needs_no_handler_and_misses_none<B: Back>(back: B) {
     publisher.end().await;
 }
 
-/// The handler's mode holds, though no submit knows it: no poll comes within the hour.
-pub async fn the_handlers_mode_holds_at_the_commit<B: Back>(back: B) {
-    let registry = Registry::builder().add::<NoteHandler>().build();
-    let at = Setting::start_with(&back, registry, |builder| {
-        builder.poll(Poll::fixed_delay(Duration::from_secs(3600)))
-    })
-    .await;
-    let client = at.client();
-    let mut tx = client.begin::<B::DB>().await.unwrap();
-    submit_note(&mut tx, note("now")).await.unwrap();
-    tx.commit().await.unwrap();
-    at.log.until(1).await;
-    let bad = submit_note(&client, note("bad")).await.unwrap().id();
+/// It starts after its commit in every mode of the handler, which no submit knows: no poll comes within
+/// the hour.
+pub async fn a_declared_command_starts_after_its_commit<B: Back>(back: B) {
+    for (registry, mode) in [
+        (Registry::builder().add::<NoteHandler>().build(), Mode::Immediate),
+        (Registry::builder().add::<again::NoteHandler>().build(), Mode::Scheduled),
+    ] {
+        assert_eq!(registry.specs()[0].mode, mode);
+        let hour = Poll::fixed_delay(Duration::from_secs(3600));
+        let at = Setting::start_with(&back, registry, |builder| builder.poll(hour)).await;
+        for count in 1..=3 {
+            let mut tx = at.client().begin::<B::DB>().await.unwrap();
+            submit_note(&mut tx, note("now")).await.unwrap();
+            tx.commit().await.unwrap();
+            at.log.until(count).await;
+            at.drain().await;
+        }
+        at.end().await;
+    }
+}
+
+/// How often it may fail stands with the declaration, how long it waits with the handler.
+pub async fn a_declared_commands_retries_come_from_both_sides<B: Back>(back: B) {
+    let at = Setting::start(&back, Registry::builder().add::<NoteHandler>().build()).await;
+    let bad = submit_note(&at.client(), note("bad")).await.unwrap().id();
     at.drain().await;
-    assert_eq!(at.status(bad).await, Status::Dead, "after the two failures of the declaration");
-    assert_eq!(at.log.texts(), ["now", "bad", "bad"]);
+    assert_eq!(at.status(bad).await, Status::Dead);
+    assert_eq!(at.log.texts(), ["bad", "bad"]);
     at.end().await;
 }
 

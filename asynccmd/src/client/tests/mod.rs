@@ -35,7 +35,7 @@ macro_rules! commands {
             type Payload = Self;
             const TYPE: &'static str = $word;
             const DECLARATION: Declaration =
-                Declaration::DEFAULT.mode(Mode::Scheduled)$(.$option($value))*;
+                Declaration::DEFAULT$(.$option($value))*;
 
             fn biz_key(payload: &Self) -> String {
                 if Self::DECLARATION.unique.is_some() { payload.text.clone() } else { String::new() }
@@ -45,10 +45,11 @@ macro_rules! commands {
 }
 
 commands! {
-    Ping("ping");
+    Ping("ping").mode(Mode::Scheduled);
     Now("now").mode(Mode::Immediate);
-    Once("once").unique(Unique::UntilFinished);
-    Renamed("renamed").aliases(&["ping"]);
+    Once("once").mode(Mode::Scheduled).unique(Unique::UntilFinished);
+    Renamed("renamed").mode(Mode::Scheduled).aliases(&["ping"]);
+    Apart("apart");
 }
 
 /// A payload that cannot be written.
