@@ -1,7 +1,9 @@
 //! A gate that handlers stand at until the case lets them go, whatever kind of handler it is.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use asynccmd::{CommandId, Context};
 use tokio::sync::watch;
 
 use crate::harness::{DEADLINE, within};
@@ -15,6 +17,7 @@ struct Shared {
     counts: Mutex<Counts>,
     blocked: Condvar,
     changed: watch::Sender<u64>,
+    running: Mutex<HashSet<CommandId>>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -28,6 +31,15 @@ struct Counts {
 /// A handler's stay; ends when its code has stopped, however that comes.
 pub struct Inside(Gate);
 
+/// A command's one attempt at a time; see [`Gate::only`].
+pub struct Only(Gate, CommandId);
+
+impl Drop for Only {
+    fn drop(&mut self) {
+        self.0.running().remove(&self.1);
+    }
+}
+
 impl Drop for Inside {
     fn drop(&mut self) {
         self.0.change(|counts| counts.inside -= 1);
@@ -37,6 +49,19 @@ impl Drop for Inside {
 impl Gate {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashSet<CommandId>> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This attempt is the only one of its command that runs, until the value is dropped.
+    ///
+    /// # Panics
+    /// If another one does; the failure it makes is for the case to see.
+    pub fn only(&self, ctx: &Context) -> Only {
+        assert!(self.running().insert(ctx.id()), "twice at the same time: {}", ctx.id());
+        Only(self.clone(), ctx.id())
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Counts) -> T) -> T {

@@ -55,6 +55,10 @@ pub trait Back: Sized + Send + Sync + 'static {
         Runtime::builder(self.database()).registry(registry).stall_timeout(Duration::from_secs(2))
     }
 
+    /// Puts PENDING commands into the hands of an instance that has died without anybody noticing
+    /// yet: RUNNING, with a receipt, and a heartbeat of long ago. Returns the instance's number.
+    fn hold_by_a_dead_instance(&self, ids: &[CommandId]) -> impl Future<Output = i64> + Send;
+
     /// No RUNNING row without a receipt, no receipt without a RUNNING row.
     fn assert_receipts_match_rows(&self) -> impl Future<Output = ()> + Send;
 }
@@ -128,6 +132,26 @@ impl Back for OnSqlite {
 
     async fn number(&self, sql: impl Into<String> + Send) -> i64 {
         sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&self.pool).await.unwrap()
+    }
+
+    async fn hold_by_a_dead_instance(&self, ids: &[CommandId]) -> i64 {
+        let (instance, token) =
+            (fastrand::i64(1..i64::MAX), format!("{:032x}", fastrand::u128(..)));
+        let ids = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        for sql in [
+            format!(
+                "insert into async_command_instance (id, name, started_at, heartbeat_at) values ({instance}, 'dead', 0, 0)"
+            ),
+            format!(
+                "insert into async_command_claim (token, instance, ids, at) values (x'{token}', {instance}, '[{ids}]', 0)"
+            ),
+            format!(
+                "update async_command set status = 'RUNNING', run_no = run_no + 1, claim_token = x'{token}', claimed_by = {instance} where status = 'PENDING' and id in ({ids})"
+            ),
+        ] {
+            self.execute(sql).await;
+        }
+        instance
     }
 
     async fn assert_receipts_match_rows(&self) {
@@ -246,6 +270,26 @@ pub async fn until_row(
             return row;
         }
         assert!(begin.elapsed() < DEADLINE, "after {DEADLINE:?} still not as wanted: {row:?}");
+    }
+}
+
+/// Waits until a number read from the database is as wanted.
+///
+/// # Panics
+/// After [`DEADLINE`], with the number.
+pub async fn until_number<B: Back>(back: &B, sql: &str, wanted: i64) {
+    let begin = std::time::Instant::now();
+    let mut again = tokio::time::interval(Duration::from_millis(5));
+    loop {
+        again.tick().await;
+        let number = back.number(sql).await;
+        if number == wanted {
+            return;
+        }
+        assert!(
+            begin.elapsed() < DEADLINE,
+            "after {DEADLINE:?} still {number}, not {wanted}: {sql}"
+        );
     }
 }
 
@@ -390,6 +434,40 @@ macro_rules! conformance {
                 hooks_nest_in_their_order_and_see_every_end,
                 a_hook_may_decide_in_the_handlers_place,
                 on_dead_hooks_are_called_after_the_commit,
+            }
+            shutdown {
+                an_idle_runtime_ends_and_leaves_no_trace,
+                ready_commands_are_given_back_uncounted,
+                attempts_end_within_the_grace,
+                attempts_past_the_grace_are_cancelled_and_given_back,
+                a_kill_is_delivered_during_the_grace,
+                blocking_code_past_the_grace_keeps_its_row,
+                a_shutdown_during_a_backoff_leaves_it,
+                two_shutdowns_at_once_wait_for_the_same_end,
+                a_dropped_runtime_shuts_down_in_the_background,
+                a_shutdown_right_after_the_start_loses_and_counts_nothing,
+            }
+            start {
+                two_handlers_of_a_type_are_refused_with_both_places,
+                everything_that_is_missing_is_named_at_once,
+                an_empty_registry_names_cause_and_cure,
+                a_setting_out_of_range_is_refused,
+                strange_tables_are_refused_with_the_cure,
+                a_migration_can_be_repeated_by_many_at_once,
+                the_runtimes_client_is_always_there,
+                runtimes_beside_each_other_share_the_work,
+            }
+            lease {
+                a_lost_lease_loses_no_command_and_starts_none_twice_at_once,
+                a_recovered_attempt_is_told_and_changes_nothing,
+                a_doubted_lease_starts_nothing_and_holds_again,
+                a_lost_claim_reply_is_reconciled,
+                a_row_taken_by_sql_fences_its_attempt,
+                commands_of_a_dead_instance_are_recovered,
+                deaths_end_a_command_after_max_retry,
+                a_command_with_too_many_deaths_ends_without_a_start,
+                suspects_run_one_at_a_time,
+                a_living_instance_keeps_its_commands,
             }
         );
     };

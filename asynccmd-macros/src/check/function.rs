@@ -8,7 +8,7 @@ use crate::errors::Errors;
 use crate::model::{Argument, Model, Role, bare};
 
 /// Names that every module has, and that a payload type of that name would hide.
-const PRELUDE: [&str; 37] = [
+const PRELUDE: [&str; 36] = [
     "AsMut",
     "AsRef",
     "AsyncFn",
@@ -17,7 +17,6 @@ const PRELUDE: [&str; 37] = [
     "Box",
     "Clone",
     "Copy",
-    "Debug",
     "Default",
     "DoubleEndedIterator",
     "Drop",

@@ -9,7 +9,7 @@ use syn::{Ident, ReturnType};
 use crate::backoff::Backoff;
 use crate::check::{Mode, Settings, Unique};
 use crate::model::{Argument, Model, Role, local, located, mentions};
-use crate::template::Part;
+use crate::template::{self, Part};
 
 /// The implementation and its registration.
 pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
@@ -68,16 +68,14 @@ fn key(model: &Model, settings: &Settings) -> Option<TokenStream> {
     })
 }
 
-/// A field as the user's argument spells it, and placed in the template.
-fn field_ident(model: &Model, name: &str, span: Span) -> Ident {
-    let mut ident = model
-        .having(Role::Field)
-        .filter_map(|field| field.name.clone())
-        .find(|ident| ident.unraw() == name)
-        .or_else(|| syn::parse_str(name).ok())
-        .unwrap_or_else(|| Ident::new_raw(name, span));
+/// A field as the user's argument spells it, and placed in the template. A foreign payload's is spelt by
+/// the template alone.
+fn field_ident(model: &Model, name: &str, span: Span) -> Option<Ident> {
+    let own = model.having(Role::Field).filter_map(|field| field.name.clone());
+    let mut ident =
+        own.into_iter().find(|ident| ident.unraw() == name).or_else(|| template::ident(name))?;
     ident.set_span(span.resolved_at(ident.span()));
-    ident
+    Some(ident)
 }
 
 fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {

@@ -2,7 +2,7 @@
 //!
 //! Base of floor 5: imports floor 0.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,20 +14,34 @@ pub(super) struct Pulse {
     origin: Instant,
     last: AtomicU64,
     every: Duration,
+    rests: AtomicBool,
 }
 
 impl Pulse {
     /// A pulse that ticks at least `every` so long while its loop waits for something.
     pub(super) fn new(every: Duration) -> Self {
-        Self { origin: Instant::now(), last: AtomicU64::new(0), every }
+        Self {
+            origin: Instant::now(),
+            last: AtomicU64::new(0),
+            every,
+            rests: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn tick(&self) {
         self.last.store(self.origin.elapsed().as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// How long ago the loop last turned.
+    /// The loop has ended because it was told to: that is not to be stuck.
+    pub(super) fn rest(&self) {
+        self.rests.store(true, Ordering::Relaxed);
+    }
+
+    /// How long ago the loop last turned; zero once it rests.
     pub(super) fn age(&self) -> Duration {
+        if self.rests.load(Ordering::Relaxed) {
+            return Duration::ZERO;
+        }
         let last = Duration::from_micros(self.last.load(Ordering::Relaxed));
         self.origin.elapsed().saturating_sub(last)
     }

@@ -129,6 +129,8 @@ impl Scheduler {
                 self.attempt.release(job, Duration::ZERO);
             }
         }
+        // Attempts go on, and with them the heartbeat.
+        self.pulse.rest();
     }
 
     fn look_at(&mut self, news: News) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use asynccmd::{Client, CommandError, Context, Registry, Status, command, testing};
 
-use crate::harness::{Back, DEADLINE, Log};
+use crate::harness::{Back, Log, until_number};
 use crate::setting::Setting;
 
 #[command(
@@ -94,12 +94,7 @@ pub async fn the_sweep_removes_ended_rows_past_their_retention<B: Back>(back: B)
 
     let day = Duration::from_secs(24 * 3600);
     let at = Setting::start_with(&back, registry(), |builder| builder.retention(day)).await;
-    let begin = std::time::Instant::now();
-    let mut again = tokio::time::interval(Duration::from_millis(5));
-    while back.number("select count(*) from async_command").await > 4 {
-        again.tick().await;
-        assert!(begin.elapsed() < DEADLINE, "not swept");
-    }
+    until_number(&back, "select count(*) from async_command", 4).await;
     for (id, status) in [
         (old[2], Status::Dead),
         (fresh, Status::Success),

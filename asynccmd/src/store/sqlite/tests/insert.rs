@@ -31,8 +31,9 @@ async fn every_column_is_stored_alone_and_in_a_batch() {
         ..draft("a")
     };
     let alone = db.submit(&[full()]).await[0];
-    let batch = db.submit(&[full(), full()]).await[1];
-    for id in [alone, batch] {
+    let alike = db.submit(&[full(), full()]).await[1];
+    let mixed = db.submit(&[draft("a"), full()]).await[1];
+    for id in [alone, alike, mixed] {
         let row = db.row(id).await;
         assert_eq!((row.biz_key.as_str(), row.priority, row.max_retry), ("order:ä☃", -2, 9));
         assert_eq!(row.next_run_at.timestamp_micros(), 12_345_678);

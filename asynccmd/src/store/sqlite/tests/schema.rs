@@ -112,29 +112,23 @@ async fn a_damaged_file_is_an_error_and_ends_nothing() {
     let db = Db::new().await;
     db.submit(&drafts("a", 500)).await;
     let round = db.claim("a", 500).await;
-    let file = db.dir.path().join("test.db");
-    db.pool.close().await;
-    drop(db.store.work.acquire().await);
-    drop(db.store.lease.acquire().await);
-    drop(db.store.read.acquire().await);
-    let Db { me, dir, .. } = db;
-    // Everything but the header and the schema.
+    // A copy that nobody has open: everything but its header and schema is overwritten.
+    let file = db.dir.path().join("damaged.db");
+    sqlx::query("vacuum into ?").bind(file.to_str()).execute(&db.pool).await.unwrap();
     let mut bytes = std::fs::read(&file).unwrap();
-    std::fs::remove_file(file.with_extension("db-wal")).ok();
-    std::fs::remove_file(file.with_extension("db-shm")).ok();
     bytes[4096 * 2..].fill(0x5a);
     std::fs::write(&file, bytes).unwrap();
 
-    let store = open(options(&dir)).await;
+    let store = open(options(&db.dir).filename(&file)).await;
     let ending = Ending {
         id: round.rows[0].id,
         token: round.token,
         run_no: 1,
-        instance: me,
+        instance: db.me,
         end: success(),
     };
     for refused in [
-        store.claim(me, Token::random(), &[want(&["a"], 9)]).await.map(drop),
+        store.claim(db.me, Token::random(), &[want(&["a"], 9)]).await.map(drop),
         store.finish(&[&ending], &[(round.token, 1)]).await.map(drop),
         store.recover(&["a"], 9).await.map(drop),
         store.census().await.map(drop),
