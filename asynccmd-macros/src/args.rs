@@ -2,11 +2,11 @@
 //!
 //! An own loop, because `type` is a keyword, and because one broken option must not hide the next.
 
-use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
 use syn::{Ident, Lit, LitInt, LitStr, Path, Token};
 
 use crate::errors::Errors;
@@ -65,8 +65,8 @@ pub(crate) struct Args {
     pub classify: Option<Path>,
     pub payload: Option<Ident>,
     pub crate_path: Option<Path>,
-    /// The names of all options that were written, also of the broken ones.
-    pub written: Vec<Ident>,
+    /// The options that were written, also the broken ones and those that were probably meant.
+    written: Vec<(String, Ident)>,
 }
 
 impl Args {
@@ -74,7 +74,9 @@ impl Args {
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut args = Self::default();
         for piece in split_at_commas(tokens) {
-            if let Some(option) = errors.keep(syn::parse2::<Written>(piece)) {
+            if let Ok(literal) = syn::parse2::<Lit>(piece.clone()) {
+                args.nameless(&literal, errors);
+            } else if let Some(option) = errors.keep(syn::parse2::<Written>(piece)) {
                 args.take(option, errors);
             }
         }
@@ -83,25 +85,48 @@ impl Args {
 
     /// Whether an option was written, in whatever form.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.written.iter().any(|written| written == name)
+        self.written.iter().any(|(written, _)| written == name)
+    }
+
+    fn nameless(&mut self, literal: &Lit, errors: &mut Errors) {
+        let Lit::Str(text) = literal else {
+            return errors.on(
+                literal,
+                "a value without a name; options are written as in `type = \"order.pay\"`",
+            );
+        };
+        self.written.push(("type".into(), Ident::new_raw("type", literal.span())));
+        errors.on(literal, format!("a value without a name; write `type = {:?}`", text.value()));
     }
 
     fn take(&mut self, option: Written, errors: &mut Errors) {
         let name = option.name.unraw().to_string();
         let Some((_, example)) = OPTIONS.iter().find(|(known, _)| *known == name) else {
-            return errors.on(&option.name, unknown(&name));
+            return self.unknown(&name, option.name, errors);
         };
-        if NOT_YET.contains(&name.as_str()) {
-            self.written.push(option.name.clone());
-            return errors.on(&option.name, format!("`{name}` is not supported yet"));
-        }
-        if let Some(first) = self.written.iter().find(|written| **written == name) {
+        if let Some((_, first)) = self.written.iter().find(|(written, _)| *written == name) {
             errors.on(first, format!("`{name}` is given twice; this is the first"));
             return errors.on(&option.name, format!("`{name}` is given twice; remove one"));
         }
-        self.written.push(option.name.clone());
+        self.written.push((name.clone(), option.name.clone()));
+        if NOT_YET.contains(&name.as_str()) {
+            return errors.on(&option.name, format!("`{name}` is not supported yet"));
+        }
         if let Err(error) = self.set(&name, option, example) {
             errors.add(error);
+        }
+    }
+
+    fn unknown(&mut self, name: &str, ident: Ident, errors: &mut Errors) {
+        let known = || OPTIONS.iter().map(|(name, _)| *name).filter(|name| !NOT_YET.contains(name));
+        let near = names::nearest(name, OPTIONS.iter().map(|(name, _)| *name));
+        let meant = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
+        errors.on(
+            &ident,
+            format!("unknown option `{name}`{meant}; there are {}", names::list(known())),
+        );
+        if let Some(near) = near {
+            self.written.push((near.to_owned(), ident));
         }
     }
 
@@ -134,13 +159,6 @@ impl Args {
     }
 }
 
-fn unknown(name: &str) -> String {
-    let known = || OPTIONS.iter().map(|(name, _)| *name).filter(|name| !NOT_YET.contains(name));
-    let meant = names::nearest(name, known())
-        .map_or(String::new(), |near| format!(", did you mean `{near}`?"));
-    format!("unknown option `{name}`{meant}; there are {}", names::list(known()))
-}
-
 /// One option as it stands between two commas.
 struct Written {
     name: Ident,
@@ -157,14 +175,6 @@ enum Value {
 
 impl Parse for Written {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        if input.peek(Lit) {
-            let literal: Lit = input.parse()?;
-            let _: TokenStream = input.parse()?;
-            return Err(syn::Error::new(
-                literal.span(),
-                "a value without a name; options are written as in `type = \"order.pay\"`",
-            ));
-        }
         let name = input.call(Ident::parse_any).map_err(|error| {
             syn::Error::new(error.span(), "expected an option, as in `type = \"order.pay\"`")
         })?;
@@ -192,28 +202,28 @@ impl Parse for Written {
 }
 
 fn unexpected(name: &Ident, token: &TokenTree) -> syn::Error {
-    syn::Error::new(
-        token.span(),
-        format!("unexpected behind `{name}`; options are separated by `,`"),
-    )
+    syn::Error::new(token.span(), format!("expected `,` behind `{}`", name.unraw()))
 }
 
 impl Written {
-    fn wrong(&self, span: Span, what: &str, example: &str) -> syn::Error {
-        syn::Error::new(span, format!("`{}` takes {what}; write `{example}`", self.name.unraw()))
+    fn wrong(&self, tokens: impl ToTokens, what: &str, example: &str) -> syn::Error {
+        syn::Error::new_spanned(
+            tokens,
+            format!("`{}` takes {what}; write `{example}`", self.name.unraw()),
+        )
     }
 
     /// The value behind `=`, or an error where it stands or should stand.
     fn assigned<T: Parse>(&self, what: &str, example: &str) -> syn::Result<T> {
         let Value::Assigned(tokens) = &self.value else {
-            return Err(self.wrong(self.name.span(), &format!("{what} behind `=`"), example));
+            return Err(self.wrong(&self.name, &format!("{what} behind `=`"), example));
         };
-        let span = if tokens.is_empty() { self.name.span() } else { tokens.span() };
+        let blame = if tokens.is_empty() { self.name.to_token_stream() } else { tokens.clone() };
         let parser = |input: ParseStream<'_>| -> syn::Result<(T, TokenStream)> {
             Ok((input.parse()?, input.parse()?))
         };
         let (value, behind) =
-            parser.parse2(tokens.clone()).map_err(|_| self.wrong(span, what, example))?;
+            parser.parse2(tokens.clone()).map_err(|_| self.wrong(blame, what, example))?;
         match behind.into_iter().next() {
             None => Ok(value),
             Some(token) => Err(unexpected(&self.name, &token)),
@@ -243,16 +253,16 @@ impl Written {
     fn inner<P: Parser>(&self, parser: P, example: &str) -> syn::Result<P::Output> {
         let what = "its value in parentheses";
         match &self.value {
-            Value::Listed(group) if !group.stream().is_empty() => parser
-                .parse2(group.stream())
-                .map_err(|_| self.wrong(group.stream().span(), what, example)),
-            Value::Listed(group) => Err(self.wrong(group.span(), what, example)),
+            Value::Listed(group) if !group.stream().is_empty() => {
+                parser.parse2(group.stream()).map_err(|_| self.wrong(group.stream(), what, example))
+            }
+            Value::Listed(group) => Err(self.wrong(group, what, example)),
             Value::Assigned(tokens) if !tokens.is_empty() => {
                 let moved = format!("{}({})", self.name.unraw(), compact(tokens));
                 let example = if parser.parse2(tokens.clone()).is_ok() { &moved } else { example };
-                Err(self.wrong(tokens.span(), what, example))
+                Err(self.wrong(tokens, what, example))
             }
-            _ => Err(self.wrong(self.name.span(), what, example)),
+            _ => Err(self.wrong(&self.name, what, example)),
         }
     }
 
@@ -272,7 +282,8 @@ fn compact(tokens: &TokenStream) -> String {
     tokens.to_string().split_whitespace().collect()
 }
 
-fn split_at_commas(tokens: TokenStream) -> Vec<TokenStream> {
+/// What stands between the outermost commas.
+pub(crate) fn split_at_commas(tokens: TokenStream) -> Vec<TokenStream> {
     let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     tokens

@@ -44,9 +44,4 @@ impl Errors {
     pub(crate) fn to_tokens(&self) -> TokenStream {
         self.0.as_ref().map(syn::Error::to_compile_error).unwrap_or_default()
     }
-
-    #[cfg(test)]
-    pub(crate) fn messages(&self) -> Vec<String> {
-        self.0.iter().flat_map(|all| all.clone().into_iter()).map(|e| e.to_string()).collect()
-    }
 }

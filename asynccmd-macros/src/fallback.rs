@@ -9,7 +9,7 @@ use crate::check;
 use crate::errors::Errors;
 use crate::expand::{payload, submit};
 use crate::input::Function;
-use crate::model::{Argument, Model, Role, bare};
+use crate::model::{Argument, Model, Role, bare, mentions};
 
 /// The errors, and whatever can stand beside them.
 pub(crate) fn broken(model: &Model, errors: &Errors) -> TokenStream {
@@ -40,6 +40,7 @@ fn function(function: &Function) -> TokenStream {
         }
     }
     if hollow {
+        function.attrs.push(syn::parse_quote!(#[allow(unused, reason = "the body is left out")]));
         function.body = quote!({ ::core::unreachable!() });
     }
     function.into_token_stream()
@@ -116,21 +117,19 @@ fn helper(model: &Model, name: &Ident) -> TokenStream {
 fn stands_in_a_signature(ty: &Type) -> bool {
     match bare(ty) {
         Type::TraitObject(_) | Type::Infer(_) | Type::Never(_) => false,
-        ty => !mentions(ty.to_token_stream(), &|word| word == "Self"),
+        ty => !mentions(ty.to_token_stream(), "Self"),
     }
 }
 
 /// The type as a field can have it: itself, its `'static` form, or nothing.
 fn field_type(ty: &Type, generics: &Generics) -> TokenStream {
-    let generic = |word: &Ident| {
-        word == "Self"
-            || word == "impl"
-            || generics.params.iter().any(|param| match param {
-                GenericParam::Type(param) => param.ident == *word,
-                GenericParam::Const(param) => param.ident == *word,
-                GenericParam::Lifetime(param) => param.lifetime.ident == *word,
-            })
-    };
+    let tokens = || ty.to_token_stream();
+    let generic = generics.params.iter().any(|param| match param {
+        GenericParam::Type(param) => mentions(tokens(), &param.ident.to_string()),
+        GenericParam::Const(param) => mentions(tokens(), &param.ident.to_string()),
+        GenericParam::Lifetime(_) => false,
+    });
+    let unnameable = generic || ["Self", "impl"].iter().any(|word| mentions(tokens(), word));
     match bare(ty) {
         Type::Reference(TypeReference { elem, .. }) => match bare(elem) {
             Type::Path(path) if path.path.is_ident("str") => quote!(&'static str),
@@ -142,19 +141,9 @@ fn field_type(ty: &Type, generics: &Generics) -> TokenStream {
         | Type::Never(_)
         | Type::FnPtr(_)
         | Type::Ptr(_) => quote!(()),
-        ty if mentions(ty.to_token_stream(), &generic) || borrows(ty.to_token_stream()) => {
-            quote!(())
-        }
+        _ if unnameable || borrows(tokens()) => quote!(()),
         ty => ty.to_token_stream(),
     }
-}
-
-fn mentions(tokens: TokenStream, wanted: &dyn Fn(&Ident) -> bool) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => wanted(&ident),
-        TokenTree::Group(group) => mentions(group.stream(), wanted),
-        _ => false,
-    })
 }
 
 /// Whether a reference or a lifetime stands anywhere within.

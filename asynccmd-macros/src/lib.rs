@@ -1,4 +1,9 @@
-//! skeleton
+//! The attribute of asynccmd. Use it through that crate: what it generates is found in `asynccmd` of the
+//! same version.
+//!
+//! `input` (signature, body kept as tokens) and `args` (options) → `model` (one handler, tokens with
+//! spans) → `check` (all rules) → `expand`, or `fallback` beside the errors.
+
 mod args;
 mod backoff;
 mod check;
@@ -11,19 +16,90 @@ mod model;
 mod names;
 mod template;
 
-use proc_macro::TokenStream;
+use proc_macro2::TokenStream;
 use quote::quote;
 
-/// skeleton
+/// Makes a durable command of a function.
+///
+/// ```text
+/// use asynccmd::{Context, command};
+///
+/// /// Interprets one lab report.
+/// #[command(type = "report.interpret", mode = "async_pool", pool = "ai", timeout = "10m")]
+/// async fn interpret_report(
+///     report_id: i64,
+///     #[serde(default)] locale: String,
+///     #[state] model: Model,
+///     ctx: &Context,
+/// ) -> Result<Summary, AiError> { … }
+///
+/// // In the transaction that makes the report, so that both exist or neither:
+/// submit_interpret_report(&mut tx, report_id, "de".into()).await?;
+/// ```
+///
+/// # What is generated
+/// The function stays callable as it is written. Beside it, with its visibility, docs, `cfg`s, lint levels
+/// and `#[deprecated]`, stand:
+/// - the payload, a struct named after the function (`InterpretReport`) with the plain arguments as its
+///   fields: `Debug`, `Clone`, `Serialize`, `Deserialize`, and `Command`;
+/// - the submit helper, `submit_` and the function's name: it takes a target and the plain arguments, and
+///   returns a `Submit` to be awaited;
+/// - the registration: a binary that links the function has its route. (A crate that nothing names is not
+///   linked: write `use handlers as _;`.)
+///
+/// Your crate needs no dependency but `asynccmd` for it.
+///
+/// # The function
+/// An `async fn` runs on its pool's tasks. A plain `fn` runs on the pool's blocking threads, in every mode;
+/// nothing can cancel it, so it takes no `timeout`. Either is free (no method), has no generics and returns
+/// `Result<T, E>` or `Result<Outcome<T>, E>` with `T: Serialize` and an `E` that converts into
+/// `Box<dyn Error + Send + Sync>` or is a `CommandError`.
+///
+/// | argument | filled with |
+/// |---|---|
+/// | `name: T` | a field of the payload: owned, `Serialize` and `DeserializeOwned`. Its attributes `serde`, `doc`, `cfg` and `cfg_attr` move to the field |
+/// | `#[payload] name: T` | the whole payload, in the place of plain arguments. The generated struct is then a marker without fields |
+/// | `#[state] name: T` | a clone of the runtime's state; that it is there is checked when the runtime starts |
+/// | `ctx: &Context` | the attempt. Any path that ends in `Context` will do |
+///
+/// # Options
+/// Literals stand behind `=`, types and paths in parentheses.
+///
+/// | option | default | meaning |
+/// |---|---|---|
+/// | `type = "a.b"` | required | the routing key that is stored with every row, 1 to 64 of `a-z 0-9 . _ -`; what starts with `asynccmd.` is reserved. Keep it when you rename the function |
+/// | `mode = "…"` | `scheduled` | `scheduled`: one after another. `async_pool`: claimed by the scheduler, run in a pool. `immediate`: started right after the commit, in a pool, without waiting for a poll |
+/// | `pool = "…"` | `default` | the pool, for `async_pool` and `immediate` |
+/// | `max_retry = n` | 5 | the failures at which a command is `DEAD`, 1 to 1000 |
+/// | `backoff = "…"` | `exponential(60s, 1h)` | the wait after a failure: `exponential(base, cap)`, min(base·2ⁿ, cap) after n earlier failures, spread by ±10 % or by `jitter = x` as a third value (0 to 1); `fixed(d)`; `steps(a, b, …)`, of which the last repeats |
+/// | `backoff_fn(path)` | | the wait after a failure as `fn(&Failure) -> Duration`, in the place of `backoff` |
+/// | `timeout = "…"` | none | an attempt past it is cancelled and counts as failed; `async fn` only |
+/// | `priority = n` | 0 | orders types within a pool, −100 to 100, lower first |
+/// | `biz_key = "…"` | empty | the business key, with `{field}` for the payload's fields (of any `Display` type) and `{{`, `}}` for braces |
+/// | `unique` | off | while a command with the same type and business key is unfinished, a submit returns that one. `unique = "until_started"`: only while it is PENDING. Needs `biz_key` |
+/// | `aliases("…", …)` | none | further stored types that are routed here: the names that the type had |
+/// | `retention = "…"` | the runtime's | how long finished rows stay; `"0s"` deletes at once |
+/// | `classify(path)` | all retry | `fn(&E) -> Verdict` on the handler's error: retry, retry in, fatal, cancel |
+/// | `payload(Name)` | from the function | the generated struct's name |
+/// | `crate(path)` | `::asynccmd` | where `asynccmd` is found, if it is renamed or re-exported |
+///
+/// Durations are whole numbers of `d`, `h`, `m`, `s` and `ms`, combined as `1h30m`, at most `36500d`.
+///
+/// `compensate`, `version`, `upgrade`, `portable` and `handles` are refused: they are not supported yet.
+///
+/// # Errors
+/// What is wrong is a compile error on the token that is wrong, all of one attribute at once. Not
+/// detectable here: on a function without `self` inside of an `impl`, rustc says that a struct is not
+/// allowed there; an outer `#[test]` or `#[tokio::main]` above this attribute meets its function later.
 #[proc_macro_attribute]
-pub fn command(args: TokenStream, item: TokenStream) -> TokenStream {
+pub fn command(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
     attribute(args.into(), item.into()).into()
 }
 
-fn attribute(
-    args: proc_macro2::TokenStream,
-    item: proc_macro2::TokenStream,
-) -> proc_macro2::TokenStream {
+fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = errors::Errors::default();
     let function = input::Function::parse(item.clone(), &mut errors);
     let args = args::Args::parse(args, &mut errors);
@@ -37,3 +113,6 @@ fn attribute(
         _ => fallback::broken(&model, &errors),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,12 +3,9 @@
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::ext::IdentExt;
-use syn::punctuated::Punctuated;
-use syn::{
-    Attribute, FnArg, Meta, Pat, PatType, Path, Receiver, Token, Type, TypeReference, parse_quote,
-};
+use syn::{Attribute, FnArg, Meta, Pat, PatType, Path, Receiver, Type, TypeReference, parse_quote};
 
-use crate::args::Args;
+use crate::args::{Args, split_at_commas};
 use crate::input::Function;
 use crate::names;
 
@@ -63,7 +60,7 @@ pub(crate) struct Shared {
     pub docs: Vec<Attribute>,
     /// `cfg`, lint levels and `deprecated`.
     pub rest: Vec<Attribute>,
-    pub deprecated: bool,
+    deprecated: bool,
 }
 
 impl Model {
@@ -170,7 +167,7 @@ enum Belongs {
     Function,
     Nowhere,
     /// A `cfg_attr` over several attributes: each goes its own way.
-    Split(Meta, Vec<Meta>),
+    Split(TokenStream, Vec<Meta>),
 }
 
 impl Belongs {
@@ -182,21 +179,19 @@ impl Belongs {
             "cfg" => Self::Everywhere,
             "cfg_attr" => {
                 let Meta::List(list) = meta else { return Self::Nowhere };
-                let Ok(all) = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
-                else {
+                let mut pieces = split_at_commas(list.tokens.clone()).into_iter();
+                let Some(predicate) = pieces.next() else { return Self::Nowhere };
+                let Ok(metas) = pieces.map(syn::parse2).collect::<syn::Result<Vec<Meta>>>() else {
                     return Self::Nowhere;
                 };
-                let mut all = all.into_iter();
-                match (all.next(), all.next(), all.next()) {
-                    // A marker decides a role, which no predicate of the user's crate can.
-                    (Some(_), Some(only), None) => match Self::of(&only) {
+                match &metas[..] {
+                    [] => Self::Nowhere,
+                    [only] => match Self::of(only) {
+                        // A marker decides a role, which a predicate cannot.
                         Self::Marker => Self::Nowhere,
                         belongs => belongs,
                     },
-                    (Some(predicate), Some(first), Some(second)) => {
-                        Self::Split(predicate, [first, second].into_iter().chain(all).collect())
-                    }
-                    _ => Self::Nowhere,
+                    _ => Self::Split(predicate, metas),
                 }
             }
             level if LINT_LEVELS.contains(&level) => Self::Function,
@@ -208,6 +203,14 @@ impl Belongs {
 const LINT_LEVELS: [&str; 5] = ["allow", "warn", "deny", "forbid", "expect"];
 
 impl Shared {
+    /// What lets generated code name what is deprecated with the function. Only then, because it would
+    /// be an error under a user's `forbid`.
+    pub(crate) fn allow_deprecated(&self) -> Option<TokenStream> {
+        self.deprecated.then(
+            || quote!(#[allow(deprecated, reason = "generated with what is deprecated here")]),
+        )
+    }
+
     fn of(attrs: &[Attribute]) -> Self {
         let mut shared = Self { docs: Vec::new(), rest: Vec::new(), deprecated: false };
         for attr in attrs {
@@ -283,6 +286,21 @@ impl ToTokens for Rt {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         tokens.extend(self.0.clone());
     }
+}
+
+/// A local variable or parameter of generated code, placed at a user's token. A constant or static of the
+/// user's could be in the way of a plain name, hygiene or not.
+pub(crate) fn local(name: &str, span: Span) -> Ident {
+    Ident::new(&format!("__asynccmd_{name}"), Span::mixed_site().located_at(span))
+}
+
+/// Whether a word stands anywhere in tokens.
+pub(crate) fn mentions(tokens: TokenStream, word: &str) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == word,
+        TokenTree::Group(group) => mentions(group.stream(), word),
+        _ => false,
+    })
 }
 
 /// Tokens moved to a place; how their names are looked up stays.

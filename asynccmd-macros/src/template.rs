@@ -1,5 +1,7 @@
 //! The text of `biz_key = "…"`: literal text and `{field}`.
 
+use syn::Ident;
+
 /// A part of a business key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part {
@@ -45,6 +47,11 @@ pub(crate) fn parse(template: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
+/// A field's name as an identifier, raw where it is a keyword.
+pub(crate) fn ident(name: &str) -> Option<Ident> {
+    syn::parse_str(name).or_else(|_| syn::parse_str(&format!("r#{name}"))).ok()
+}
+
 fn field(name: &str) -> Result<String, String> {
     let bare = name.trim();
     let bare = bare.strip_prefix("r#").unwrap_or(bare);
@@ -59,9 +66,7 @@ fn field(name: &str) -> Result<String, String> {
             bare.split(':').next().unwrap_or_default().trim()
         ));
     }
-    if !bare.chars().all(|c| c == '_' || c.is_alphanumeric())
-        || bare.starts_with(|c: char| c.is_ascii_digit())
-    {
+    if ident(bare).is_none() {
         return Err(format!(
             "`{{{name}}}` in `biz_key` is not the name of a field; a key is made of text and whole fields, or submit with `.biz_key(…)`"
         ));
@@ -88,7 +93,7 @@ mod tests {
             Ok(vec![text("order:"), named("order_id"), text("/"), named("line")])
         );
         assert_eq!(parse("{a}{b}"), Ok(vec![named("a"), named("b")]));
-        assert_eq!(parse("{r#type}"), Ok(vec![named("type")]));
+        assert_eq!(parse("{r#type}{über}"), Ok(vec![named("type"), named("über")]));
         assert_eq!(parse("all"), Ok(vec![text("all")]));
         assert_eq!(parse(""), Ok(vec![]));
     }
@@ -109,6 +114,9 @@ mod tests {
             ("{order.id}", "not the name of a field"),
             ("{0}", "not the name of a field"),
             ("{a b}", "not the name of a field"),
+            ("{self}", "not the name of a field"),
+            ("{_}", "not the name of a field"),
+            ("{a²}", "not the name of a field"),
         ] {
             let error = parse(template).expect_err(template);
             assert!(error.contains(why), "{template}: {error}");

@@ -4,7 +4,6 @@
 pub use futures_util::future::BoxFuture;
 pub use inventory;
 pub use serde;
-pub use std::format;
 pub use std::string::String;
 pub use std::time::Duration;
 
@@ -18,8 +17,9 @@ pub use crate::registry::Registration;
 /// What the glue of an async handler returns.
 pub type Prepared<'a> = Result<BoxFuture<'a, Done>, PrepareError>;
 
-/// Decodes a payload.
-pub fn decode<T: serde::de::DeserializeOwned>(payload: &str) -> Result<T, PrepareError> {
+/// Decodes a command's payload. (Bound by the command, whose own bounds have been checked: a payload that
+/// is not serde's would be an error here again.)
+pub fn decode<C: Command>(payload: &str) -> Result<C::Payload, PrepareError> {
     Ok(serde_json::from_str(payload)?)
 }
 
@@ -28,16 +28,18 @@ pub fn state<T: Clone + Send + Sync + 'static>(ctx: &Context) -> Result<T, Prepa
     ctx.needed_state()
 }
 
-/// An async handler's future, with its return turned into an end.
-pub fn run<'a, F>(future: F) -> BoxFuture<'a, Done>
+/// An async handler's future, with its return turned into an end. Generated code names `R` by the tokens
+/// of the user's return type: there rustc tells what is wrong with it.
+pub fn run<'a, R, F>(future: F) -> BoxFuture<'a, Done>
 where
-    F: Future<Output: HandlerReturn> + Send + 'a,
+    R: HandlerReturn,
+    F: Future<Output = R> + Send + 'a,
 {
     Box::pin(async move { future.await.into_end(None) })
 }
 
 /// As [`run`], with a verdict of the user's on the error.
-pub fn run_classified<'a, F, R>(
+pub fn run_classified<'a, R, F>(
     future: F,
     classify: fn(&R::Error) -> Verdict,
 ) -> BoxFuture<'a, Done>
@@ -75,7 +77,11 @@ pub trait KeyPart: std::fmt::Display {}
 #[diagnostic::do_not_recommend]
 impl<T: std::fmt::Display> KeyPart for T {}
 
-/// A field's value as a part of a business key.
-pub fn key_part<T: KeyPart>(value: &T) -> impl std::fmt::Display + '_ {
-    value
+/// Writes a field's value into a business key.
+///
+/// # Panics
+/// If the value's `Display` says that it failed, as `format!` does.
+pub fn key_part<T: KeyPart>(key: &mut String, value: &T) {
+    use std::fmt::Write as _;
+    write!(key, "{value}").expect("a `Display` implementation returned an error");
 }

@@ -1,5 +1,46 @@
-//! skeleton
-#![allow(missing_docs, dead_code, unused_imports, unused_variables, unreachable_pub)]
+//! Durable background commands: one attribute on a function, rows of the database you already have.
+//!
+//! A command is submitted inside the business transaction, so it exists exactly if the business change
+//! does; it then runs at least once, in an isolated pool, with retries, dead letters and recovery.
+//!
+//! ```no_run
+//! use asynccmd::{CommandError, Runtime, command};
+//!
+//! #[command(type = "member.welcome", mode = "immediate")]
+//! async fn welcome(mail: String) -> Result<(), CommandError> {
+//!     println!("welcome, {mail}");
+//!     Ok(())
+//! }
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let pool = sqlx::SqlitePool::connect("sqlite:club.db?mode=rwc").await?;
+//! asynccmd::migrate(&pool).await?;
+//! let runtime = Runtime::builder(pool).start().await?;
+//!
+//! let mut tx = runtime.client().begin::<sqlx::Sqlite>().await?;
+//! sqlx::query("insert into member (mail) values ('ana@mail.example')").execute(&mut *tx).await?;
+//! submit_welcome(&mut tx, "ana@mail.example".into()).await?;
+//! tx.commit().await?; // both are there now, or neither; and it starts
+//!
+//! runtime.shutdown_on_signal().await;
+//! # Ok(()) }
+//! ```
+//!
+//! | to | look at |
+//! |---|---|
+//! | declare a command | [`command`], [`Command`], [`CommandError`], [`Outcome`], [`Backoff`] |
+//! | submit it | [`Client`], [`Tx`], [`Submit`], [`Client::submit_all`], [`Target`] |
+//! | take it back | [`Client::cancel`], [`Client::reschedule`] |
+//! | run it | [`Runtime`], [`Pool`], [`Context`], [`Registry`] |
+//! | end it in the handler's transaction | [`Context::finish_in`] |
+//! | operate | [`Client::admin`], [`Health`], [`Filter`], [`Status`] |
+#![cfg_attr(feature = "testing", doc = "| test | [`testing`] |")]
+#![cfg_attr(
+    not(feature = "testing"),
+    doc = "| test | the module `testing`, with the feature of that name |"
+)]
+
+// Generated code names `::asynccmd`, also in the doctests and tests of this crate.
 extern crate self as asynccmd;
 
 #[cfg(not(feature = "sqlite"))]
@@ -40,3 +81,7 @@ pub use runtime::{
 };
 pub use store::model::{CommandRow, FailureRow, Filter, Status, TypeCount, Which};
 pub use store::{Backend, Database, migrate};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

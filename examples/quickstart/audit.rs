@@ -44,10 +44,9 @@ impl Expected {
             let address = !user.is_empty() && !host.is_empty() && !host.contains('@');
             let readable = !name.trim().is_empty() && matches!(*confirmed, "yes" | "no");
             // The first registration of an address counts, whatever its capitals.
-            if address && readable && !mail.contains(' ') && expected.members.insert(mail.clone()) {
-                if *confirmed == "no" {
-                    expected.unconfirmed.insert(mail);
-                }
+            let valid = address && readable && !mail.contains(' ');
+            if valid && expected.members.insert(mail.clone()) && *confirmed == "no" {
+                expected.unconfirmed.insert(mail);
             }
         }
         expected

@@ -24,7 +24,7 @@ pub(crate) const VOID: &str = "@void.example";
     max_retry = 3,
     backoff = "fixed(200ms)"
 )]
-fn send_welcome(
+pub(crate) fn send_welcome(
     mail: String,
     name: String,
     #[state] maildir: Maildir,
@@ -57,7 +57,7 @@ fn send_welcome(
     biz_key = "{mail}",
     backoff = "fixed(200ms)"
 )]
-async fn issue_coupon(
+pub(crate) async fn issue_coupon(
     mail: String,
     #[state] pool: SqlitePool,
     ctx: &Context,
@@ -81,7 +81,7 @@ async fn issue_coupon(
 /// This insert has no key, and done twice it would be there twice. It cannot be done twice: the
 /// command ends in the same transaction, or the transaction does not commit.
 #[command(type = "member.expire_unconfirmed", biz_key = "{mail}", backoff = "fixed(200ms)")]
-async fn expire_unconfirmed(mail: String, ctx: &Context) -> Result<(), CommandError> {
+pub(crate) async fn expire_unconfirmed(mail: String, ctx: &Context) -> Result<(), CommandError> {
     let mut tx = ctx.client().begin::<Sqlite>().await?;
     let expired = sqlx::query(
         "insert into expiry (mail) select mail from member where mail = ? and not confirmed",

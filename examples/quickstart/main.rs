@@ -85,17 +85,21 @@ async fn run() -> Result<ExitCode> {
         // `runtime.shutdown_on_signal().await` in the place of all this.)
         signal = tokio::signal::ctrl_c() => signal.map(|()| None).map_err(Into::into),
     };
-    runtime.shutdown().await;
     progress.finish();
-    let Some(intake) = outcome? else {
-        println!("stopped; nothing is lost: start it again, and it goes on from here");
-        return Ok(ExitCode::from(130));
+    let code = match outcome {
+        Ok(Some(intake)) => {
+            println!("{intake}");
+            conclude(&client, &latency, &expected, &pool, &maildir).await
+        }
+        Ok(None) => {
+            println!("stopped; nothing is lost: start it again, and it goes on from here");
+            Ok(ExitCode::from(130))
+        }
+        Err(error) => Err(error),
     };
-
-    println!("{intake}");
-    report::print(&client, &latency).await?;
-    let balanced = audit::print(&expected, &client, &pool, &maildir).await?;
-    Ok(if balanced { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    // Claims nothing more, lets what runs come to its end, gives the rest back.
+    runtime.shutdown().await;
+    code
 }
 
 /// Takes in the file, and returns when every command has ended.
@@ -122,6 +126,19 @@ async fn work(
             }
         }
     }
+}
+
+/// Shows the result. Fails if the audit finds a loss or a double.
+async fn conclude(
+    client: &Client,
+    latency: &Latency,
+    expected: &Expected,
+    pool: &SqlitePool,
+    maildir: &Maildir,
+) -> Result<ExitCode> {
+    report::print(client, latency).await?;
+    let balanced = audit::print(expected, client, pool, maildir).await?;
+    Ok(if balanced { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn open(file: &Path) -> Result<SqlitePool> {

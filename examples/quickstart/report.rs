@@ -95,7 +95,9 @@ impl Latency {
 impl Around for Latency {
     fn around<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> BoxFuture<'a, Done> {
         let start = (ctx.command_type(), Instant::now());
-        self.marks(|marks| marks.started.entry(ctx.idempotency_key()).or_insert(start));
+        self.marks(|marks| {
+            marks.started.entry(ctx.idempotency_key()).or_insert(start);
+        });
         next.run()
     }
 }

@@ -8,7 +8,7 @@ use crate::errors::Errors;
 use crate::model::{Argument, Model, Role, bare};
 
 /// Names that every module has, and that a payload type of that name would hide.
-const PRELUDE: [&str; 37] = [
+const PRELUDE: [&str; 36] = [
     "AsMut",
     "AsRef",
     "AsyncFn",
@@ -17,7 +17,6 @@ const PRELUDE: [&str; 37] = [
     "Box",
     "Clone",
     "Copy",
-    "Debug",
     "Default",
     "DoubleEndedIterator",
     "Drop",
@@ -84,10 +83,13 @@ fn signature(model: &Model, errors: &mut Errors) {
         errors.on(abi, "a command is called by the runtime; remove the ABI");
     }
     if !sig.generics.params.is_empty() {
-        errors.on(
-            &sig.generics,
-            "a stored command is one concrete type; wrap this in a handler without generics",
-        );
+        let only_lifetimes = sig.generics.lifetimes().count() == sig.generics.params.len();
+        let message = if only_lifetimes {
+            "a command borrows nothing but its context, which needs no name for it; write `ctx: &Context`"
+        } else {
+            "a stored command is one concrete type; wrap this in a handler without generics"
+        };
+        errors.on(&sig.generics, message);
     }
     if let Some(clause) = &sig.generics.where_clause {
         errors.on(
@@ -326,30 +328,31 @@ fn returned(model: &Model, errors: &mut Errors) {
 
 fn payload_name(model: &Model, errors: &mut Errors) {
     let name = &model.function.sig.ident;
-    let Some(payload) = &model.payload else {
+    if model.payload.is_none() {
         return errors.on(name, "this name makes no name of a type; write `payload(Name)`");
-    };
+    }
     let blame = model.args.payload.as_ref().unwrap_or(name);
     if let Some(taken) = taken_by(model) {
         errors.on(
             blame,
-            format!("the payload type would be called `{payload}`, as is {taken}; write `payload(Name)` with another name"),
+            format!("the payload type would {taken}; write `payload(Name)` with another name"),
         );
     }
 }
 
-/// What already has the name of the payload type, as far as the signature shows.
-pub(crate) fn taken_by(model: &Model) -> Option<&'static str> {
+/// What the name of the payload type would do to a name that is there already, as far as the signature
+/// shows.
+pub(crate) fn taken_by(model: &Model) -> Option<String> {
     let payload = model.payload.as_ref()?;
     if PRELUDE.iter().any(|name| payload == name) {
-        return Some("a name of the prelude");
+        return Some(format!("hide the prelude's `{payload}`"));
     }
     let sig = &model.function.sig;
     let types = model.arguments.iter().map(|argument| argument.ty.to_token_stream());
     types
         .chain([sig.output.to_token_stream()])
         .any(|tokens| names_plainly(tokens, payload))
-        .then_some("a type of this signature")
+        .then(|| format!("be called `{payload}`, like a type of this signature"))
 }
 
 /// Whether a name stands in tokens without a path before it.

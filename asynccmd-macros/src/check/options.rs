@@ -50,19 +50,24 @@ pub(super) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
     aliases(args, errors);
     let mode = mode(args, errors);
     pool(args, mode, errors);
+    let max_retry = number(args.max_retry.as_ref(), "max_retry", 1, 1000, errors);
+    let backoff = backoff(args, errors);
     let timeout = args.timeout.as_ref().and_then(|text| timeout(model, text, errors));
-    let settings = Settings {
+    let priority = number(args.priority.as_ref(), "priority", -100, 100, errors);
+    let biz_key = args.biz_key.as_ref().and_then(|text| biz_key(model, text, errors));
+    let unique = unique(args, errors);
+    let retention = args.retention.as_ref().and_then(|text| read(text, duration::parse, errors));
+    Some(Settings {
         command_type: command_type?,
         mode: mode?,
-        max_retry: number(args.max_retry.as_ref(), "max_retry", 1, 1000, errors),
-        backoff: backoff(args, errors),
+        max_retry,
+        backoff,
         timeout,
-        priority: number(args.priority.as_ref(), "priority", -100, 100, errors),
-        biz_key: args.biz_key.as_ref().and_then(|text| biz_key(model, text, errors)),
-        unique: unique(args, errors),
-        retention: args.retention.as_ref().and_then(|text| read(text, duration::parse, errors)),
-    };
-    Some(settings)
+        priority,
+        biz_key,
+        unique,
+        retention,
+    })
 }
 
 /// Reads a literal's text; what is wrong with it is an error on the literal.
@@ -131,7 +136,7 @@ fn mode(args: &Args, errors: &mut Errors) -> Option<Mode> {
     let find = |text: &str| {
         MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode).ok_or_else(|| {
             let meant = names::nearest(text, known())
-                .map_or(String::new(), |near| format!(", did you mean `{near}`?"));
+                .map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
             format!("unknown mode `{text}`{meant}; there are {}", names::list(known()))
         })
     };

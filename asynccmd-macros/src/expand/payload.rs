@@ -24,7 +24,8 @@ pub(crate) fn item(model: &Model, name: &Ident) -> TokenStream {
             (&argument.name, &argument.ty, &argument.cfgs, &argument.field_attrs);
         let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
         let doc = (!documented).then(|| {
-            let line = format!("The argument `{}`.", argument.pat.to_token_stream());
+            let name = ident.as_ref().map(IdentExt::unraw).to_token_stream();
+            let line = format!("The argument `{name}`.");
             quote!(#[doc = #line])
         });
         quote!(#(#cfgs)* #(#attrs)* #doc #vis #ident: #ty)

@@ -1,23 +1,21 @@
 //! `impl Command`: the constants, the business key, the glue, and the registration.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Ident, ReturnType};
 
 use crate::backoff::Backoff;
 use crate::check::{Mode, Settings, Unique};
-use crate::model::{Argument, Model, Role, located};
-use crate::template::Part;
+use crate::model::{Argument, Model, Role, local, located, mentions};
+use crate::template::{self, Part};
 
 /// The implementation and its registration.
 pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
     let rt = &model.rt;
     let rest = &model.shared.rest;
-    let deprecated = model.shared.deprecated.then(
-        || quote!(#[allow(deprecated, reason = "what was submitted before still has to run")]),
-    );
+    let deprecated = model.shared.allow_deprecated();
     let cfgs: Vec<_> = rest.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let lints: Vec<_> = rest
         .iter()
@@ -49,40 +47,35 @@ pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> Token
 
 fn key(model: &Model, settings: &Settings) -> Option<TokenStream> {
     let (literal, parts) = settings.biz_key.as_ref()?;
-    let span = located(literal.span());
-    let rt = model.rt.at(span);
-    let payload = Ident::new("payload", Span::mixed_site());
-    let mut format = String::new();
-    let mut fields = Vec::new();
-    for part in parts {
-        match part {
-            Part::Text(text) => format.push_str(&text.replace('{', "{{").replace('}', "}}")),
-            Part::Field(field) => {
-                format.push_str("{}");
-                let field = field_ident(model, field, span);
-                let access = quote_spanned!(span=> (&#payload.#field));
-                fields.push(quote!(#rt::key_part #access));
-            }
-        }
-    }
     let rt = &model.rt;
+    let span = located(literal.span());
+    let payload = local("payload", span);
+    let key = local("key", span);
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(text) => quote!(#key.push_str(#text);),
+        Part::Field(field) => {
+            let rt = rt.at(span);
+            let field = field_ident(model, field, span);
+            quote_spanned!(span=> #rt::key_part(&mut #key, &#payload.#field);)
+        }
+    });
     Some(quote! {
         fn biz_key(#payload: &Self::Payload) -> #rt::String {
-            #rt::format!(#format, #(#fields),*)
+            let mut #key = #rt::String::new();
+            #(#parts)*
+            #key
         }
     })
 }
 
-/// A field as the user's argument spells it, and placed in the template.
-fn field_ident(model: &Model, name: &str, span: Span) -> Ident {
-    let mut ident = model
-        .having(Role::Field)
-        .filter_map(|field| field.name.clone())
-        .find(|ident| ident.unraw() == name)
-        .or_else(|| syn::parse_str(name).ok())
-        .unwrap_or_else(|| Ident::new_raw(name, span));
+/// A field as the user's argument spells it, and placed in the template. A foreign payload's is spelt by
+/// the template alone.
+fn field_ident(model: &Model, name: &str, span: Span) -> Option<Ident> {
+    let own = model.having(Role::Field).filter_map(|field| field.name.clone());
+    let mut ident =
+        own.into_iter().find(|ident| ident.unraw() == name).or_else(|| template::ident(name))?;
     ident.set_span(span.resolved_at(ident.span()));
-    ident
+    Some(ident)
 }
 
 fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
@@ -190,23 +183,21 @@ fn backoff_value(model: &Model, backoff: &Backoff) -> TokenStream {
     }
 }
 
-/// The function between a payload's text and the handler, and its name in a [`Handler`].
-///
-/// [`Handler`]: https://docs.rs/asynccmd/latest/asynccmd/enum.Handler.html
+/// The function between a payload's text and the handler, and the `Handler` that holds it.
 fn glue(model: &Model, name: &Ident) -> (TokenStream, TokenStream) {
     let rt = &model.rt;
-    let glue = Ident::new("__asynccmd_glue", Span::mixed_site());
-    let text = Ident::new("payload", Span::mixed_site());
-    let ctx = Ident::new("ctx", Span::mixed_site());
+    let glue = local("glue", Span::call_site());
+    let text = local("payload", Span::call_site());
+    let ctx = local("ctx", Span::call_site());
     let decode = decode(model, name, &text);
     let states = model.arguments.iter().enumerate().filter(|(_, a)| a.role == Role::State).map(
         |(at, argument)| {
-            let (local, ty, cfgs) = (local(at, argument), &argument.ty, &argument.cfgs);
+            let (value, ty, cfgs) = (value(at, argument), &argument.ty, &argument.cfgs);
             let state = model.rt.at(located(ty.span()));
-            quote!(#(#cfgs)* let #local = #state::state::<#ty>(#ctx)?;)
+            quote!(#(#cfgs)* let #value = #state::state::<#ty>(#ctx)?;)
         },
     );
-    let call = call(model, &ctx);
+    let call = call(model);
     if model.function.sig.asyncness.is_some() {
         let life = quote_spanned!(Span::mixed_site()=> 'a);
         let function = quote! {
@@ -233,52 +224,61 @@ fn glue(model: &Model, name: &Ident) -> (TokenStream, TokenStream) {
 }
 
 /// The local variable that an argument's value waits in.
-fn local(at: usize, argument: &Argument) -> Ident {
-    format_ident!("argument_{at}", span = Span::mixed_site().located_at(argument.ty.span()))
+fn value(at: usize, argument: &Argument) -> Ident {
+    local(&format!("argument_{at}"), argument.ty.span())
 }
 
 fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
-    let numbered = || model.arguments.iter().enumerate();
-    if let Some((at, argument)) = numbered().find(|(_, a)| a.role == Role::Payload) {
-        let (local, ty) = (local(at, argument), &argument.ty);
-        let rt = model.rt.at(located(ty.span()));
-        return quote!(let #local: #ty = #rt::decode(#text)?;);
-    }
     let rt = &model.rt;
-    let fields = numbered().filter(|(_, a)| a.role == Role::Field).map(|(at, argument)| {
-        let (field, local, cfgs) = (&argument.name, local(at, argument), &argument.cfgs);
-        quote!(#(#cfgs)* #field: #local)
-    });
-    quote!(let #name { #(#fields),* } = #rt::decode(#text)?;)
+    let numbered = || model.arguments.iter().enumerate();
+    let pattern = match numbered().find(|(_, argument)| argument.role == Role::Payload) {
+        Some((at, argument)) => value(at, argument).into_token_stream(),
+        None => {
+            let fields = numbered().filter(|(_, a)| a.role == Role::Field).map(|(at, argument)| {
+                let (field, value, cfgs) = (&argument.name, value(at, argument), &argument.cfgs);
+                quote!(#(#cfgs)* #field: #value)
+            });
+            quote!(#name { #(#fields),* })
+        }
+    };
+    quote!(let #pattern = #rt::decode::<#name>(#text)?;)
 }
 
-/// The handler's call inside of what turns its return into an end. Both are placed at the return type,
-/// which is what a bound on the return is about.
-fn call(model: &Model, ctx: &Ident) -> TokenStream {
+/// The handler's call inside of what turns its return into an end.
+///
+/// Every part is placed where rustc should report what is wrong with it: the bound on the return at the
+/// return type, which is why that is named, and at no call of which it would be an argument; the bound on
+/// the future at the function's name; an argument at its type.
+fn call(model: &Model) -> TokenStream {
     let sig = &model.function.sig;
-    let span = match &sig.output {
-        ReturnType::Type(_, ty) => located(ty.span()),
-        ReturnType::Default => located(sig.ident.span()),
+    let returned = match &sig.output {
+        ReturnType::Type(_, ty) if !mentions(ty.to_token_stream(), "impl") => ty.to_token_stream(),
+        ReturnType::Type(_, ty) => quote_spanned!(located(ty.span())=> _),
+        ReturnType::Default => quote!(()),
     };
     let arguments = model.arguments.iter().enumerate().map(|(at, argument)| {
         let cfgs = &argument.cfgs;
         if argument.role == Role::Context {
-            let mut ctx = ctx.clone();
-            ctx.set_span(Span::mixed_site().located_at(argument.ty.span()));
+            let ctx = local("ctx", argument.ty.span());
             return quote!(#ctx);
         }
-        let local = local(at, argument);
-        quote!(#(#cfgs)* #local)
+        let value = value(at, argument);
+        quote!(#(#cfgs)* #value)
     });
-    let mut function = sig.ident.clone();
-    function.set_span(span.resolved_at(function.span()));
-    let call = quote_spanned!(span=> #function(#(#arguments),*));
+    let function = &sig.ident;
+    let call = quote_spanned!(function.span()=> #function(#(#arguments),*));
+    let future = quote_spanned!(function.span()=> _);
+    let classify = model.args.classify.iter();
     let end = match (sig.asyncness.is_some(), &model.args.classify) {
-        (true, None) => quote!(run(#call)),
-        (true, Some(classify)) => quote!(run_classified(#call, #classify)),
-        (false, None) => quote!(done(#call)),
-        (false, Some(classify)) => quote!(done_classified(#call, #classify)),
+        (true, None) => quote!(run::<#returned, #future>),
+        (true, Some(_)) => quote!(run_classified::<#returned, #future>),
+        (false, None) => quote!(done::<#returned>),
+        (false, Some(_)) => quote!(done_classified::<#returned>),
     };
-    let rt = model.rt.at(span);
-    quote!(#rt::#end)
+    let rt = model.rt.at(located(function.span()));
+    let into_end = local("into_end", function.span());
+    quote! {{
+        let #into_end = #rt::#end;
+        #into_end(#call #(, #classify)*)
+    }}
 }

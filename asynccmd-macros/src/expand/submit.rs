@@ -40,10 +40,11 @@ pub(crate) fn signature(
     let attrs = documented(
         model,
         &format!(
-            "Submits the command that `{function}` runs: with `to`'s transaction it exists or does not."
+            "Submits the command that `{function}` runs. If `to` is a transaction, it exists once that commits."
         ),
     );
     let (vis, rt, helper) = (&model.function.vis, &model.rt, &model.helper);
+    let deprecated = model.shared.allow_deprecated();
     let arguments = model
         .arguments
         .iter()
@@ -59,6 +60,7 @@ pub(crate) fn signature(
         (quote_spanned!(Span::mixed_site()=> to), quote_spanned!(Span::mixed_site()=> 'to));
     quote! {
         #attrs
+        #deprecated
         #vis fn #helper<#life, #params>(
             #to: impl ::core::convert::Into<#rt::Target<#life>>,
             #(#arguments),*

@@ -7,7 +7,6 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Admin;
-use crate::command::FailureKind;
 use crate::command::ports::Vitals;
 use crate::error::{SchemaError, StoreError};
 use crate::ids::CommandId;
@@ -169,8 +168,9 @@ impl Admin {
         let mut health = self.ready().await;
         let vitals = self.vitals();
         if let Some(vitals) = &vitals {
-            health.reasons.extend(vitals.loop_stalled.map(Reason::EventLoopStalled));
-            health.reasons.extend(vitals.scheduler_stalled.map(Reason::SchedulerStalled));
+            health.reasons.extend(loop_stalled(vitals));
+            let stalled = vitals.scheduler_stalled.filter(|_| vitals.running);
+            health.reasons.extend(stalled.map(Reason::SchedulerStalled));
             health.notices.extend(busy_notices(vitals));
         }
         if !health.reasons.iter().any(is_about_the_database) {
@@ -207,7 +207,7 @@ impl Admin {
                 }
             }
         }
-        if let Err(error) = in_time(self.client.database().store.check()).await {
+        if let Err(error) = in_time(self.client.database().store.ping()).await {
             health.reasons.push(database(error));
         }
         health
@@ -216,11 +216,8 @@ impl Admin {
     /// Whether this process should go on: the event loop of its runtime turns. Neither dead letters
     /// nor an absent database are a reason, since a restart cures neither. Never waits.
     pub fn live(&self) -> Health {
-        let stalled = self.vitals().and_then(|vitals| vitals.loop_stalled);
-        Health {
-            reasons: stalled.map(Reason::EventLoopStalled).into_iter().collect(),
-            notices: Vec::new(),
-        }
+        let stalled = self.vitals().as_ref().and_then(loop_stalled);
+        Health { reasons: stalled.into_iter().collect(), notices: Vec::new() }
     }
 
     fn vitals(&self) -> Option<Vitals> {
@@ -245,6 +242,12 @@ impl Admin {
         }
         Ok((dead, (!unknown.is_empty()).then_some(Notice::UnknownTypes(unknown))))
     }
+}
+
+/// Of a runtime that is meant to turn: one that was shut down stands still, and its process may well
+/// have other work to end.
+fn loop_stalled(vitals: &Vitals) -> Option<Reason> {
+    vitals.loop_stalled.filter(|_| vitals.running).map(Reason::EventLoopStalled)
 }
 
 fn busy_notices(vitals: &Vitals) -> impl Iterator<Item = Notice> {

@@ -5,6 +5,8 @@
 
 mod api;
 mod health;
+#[cfg(test)]
+mod tests;
 
 pub use api::{Admin, CommandDetail, Kill, KillAnswer};
 pub use health::{Health, Notice, Reason};

@@ -33,11 +33,18 @@ impl Client {
     /// # use asynccmd::{command, Client, CommandError};
     /// # #[command(type = "greet")]
     /// # async fn greet(name: String) -> Result<(), CommandError> { Ok(()) }
-    /// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = format!("sqlite:{}?mode=rwc", directory.path().join("shop.db").display());
+    /// # let pool = sqlx::SqlitePool::connect(&file).await?;
+    /// # asynccmd::migrate(&pool).await?;
+    /// # let client = Client::new(&pool);
     /// let names = ["Ada", "Grace", "Barbara"];
     /// let greetings = names.map(|name| Greet { name: name.into() });
     /// let sent = client.submit_all::<Greet>(&client, greetings).await?;
     /// assert_eq!(sent.len(), 3);
+    /// assert!(sent.iter().all(|sent| sent.created));
     /// # Ok(()) }
     /// ```
     ///

@@ -52,10 +52,19 @@ impl Client {
     /// # use asynccmd::{command, Client, CommandError};
     /// # #[command(type = "invoice.remind", biz_key = "invoice:{invoice}")]
     /// # async fn remind(invoice: i64) -> Result<(), CommandError> { Ok(()) }
-    /// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = format!("sqlite:{}?mode=rwc", directory.path().join("shop.db").display());
+    /// # let pool = sqlx::SqlitePool::connect(&file).await?;
+    /// # asynccmd::migrate(&pool).await?;
+    /// # let client = Client::new(&pool);
+    /// # sqlx::query("create table invoice (id integer, paid integer)").execute(&pool).await?;
+    /// # submit_remind(&client, 42).await?;
     /// let mut tx = client.begin::<sqlx::Sqlite>().await?;
     /// sqlx::query("update invoice set paid = 1 where id = 42").execute(&mut *tx).await?;
-    /// client.cancel::<Remind>(&mut tx, "invoice:42").await?;
+    /// let reminders = client.cancel::<Remind>(&mut tx, "invoice:42").await?;
+    /// assert_eq!(reminders, 1);
     /// tx.commit().await?;
     /// # Ok(()) }
     /// ```

@@ -19,7 +19,7 @@ mod shard;
 mod submit;
 mod target;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tx;
 
 use std::fmt;
@@ -49,7 +49,11 @@ use limits::Rules;
 ///     Ok(())
 /// }
 ///
-/// # async fn run(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let file = format!("sqlite:{}?mode=rwc", directory.path().join("shop.db").display());
+/// # let pool = sqlx::SqlitePool::connect(&file).await?;
 /// asynccmd::migrate(&pool).await?;
 /// let client = Client::new(&pool);
 /// let sent = submit_greet(&client, "Ada".into()).await?;
@@ -121,11 +125,19 @@ impl Client {
     /// # use asynccmd::{command, Client, CommandError};
     /// # #[command(type = "greet")]
     /// # async fn greet(name: String) -> Result<(), CommandError> { Ok(()) }
-    /// # async fn run(client: Client, pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = format!("sqlite:{}?mode=rwc", directory.path().join("shop.db").display());
+    /// # let pool = sqlx::SqlitePool::connect(&file).await?;
+    /// # asynccmd::migrate(&pool).await?;
+    /// # let client = Client::new(&pool);
+    /// # sqlx::query("create table member (name text)").execute(&pool).await?;
     /// let mut tx = client.enlist(pool.begin_with("begin immediate").await?);
     /// sqlx::query("insert into member (name) values ('Ada')").execute(&mut *tx).await?;
     /// submit_greet(&mut tx, "Ada".into()).await?;
-    /// tx.commit().await?; // both are there, or neither is
+    /// let committed = tx.commit().await?; // both are there now, or neither is
+    /// assert_eq!(committed.created, 1);
     /// # Ok(()) }
     /// ```
     pub fn enlist<'t, DB: Backend>(&self, tx: sqlx::Transaction<'t, DB>) -> Tx<'t, DB> {
@@ -139,7 +151,14 @@ impl Client {
     ///
     /// ```
     /// # use asynccmd::Client;
-    /// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = format!("sqlite:{}?mode=rwc", directory.path().join("shop.db").display());
+    /// # let pool = sqlx::SqlitePool::connect(&file).await?;
+    /// # asynccmd::migrate(&pool).await?;
+    /// # let client = Client::new(&pool);
+    /// # sqlx::query("create table cart (id integer)").execute(&pool).await?;
     /// let mut tx = client.begin::<sqlx::Sqlite>().await?;
     /// sqlx::query("delete from cart where id = 1").execute(&mut *tx).await?;
     /// tx.commit().await?;
@@ -163,7 +182,8 @@ impl fmt::Debug for Client {
         f.debug_struct("Client")
             .field("database", &self.inner.database)
             .field("rules", &self.inner.rules)
-            .field("runtime", &self.runtime())
+            // Not the runtime itself, which may name its client in turn.
+            .field("runtime", &self.runtime().map(|runtime| runtime.is_some()))
             .finish()
     }
 }

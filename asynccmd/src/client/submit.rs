@@ -19,12 +19,19 @@ use crate::store::model::{Inserted, Status};
 /// # use asynccmd::{command, Client, CommandError, Level};
 /// # #[command(type = "invoice.remind")]
 /// # async fn remind(invoice: i64) -> Result<(), CommandError> { Ok(()) }
-/// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
-/// submit_remind(&client, 42)
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let file = format!("sqlite:{}?mode=rwc", directory.path().join("shop.db").display());
+/// # let pool = sqlx::SqlitePool::connect(&file).await?;
+/// # asynccmd::migrate(&pool).await?;
+/// # let client = Client::new(&pool);
+/// let sent = submit_remind(&client, 42)
 ///     .biz_key("invoice:42")
 ///     .delay(Duration::from_secs(14 * 86_400))
 ///     .priority(Level::Low)
 ///     .await?;
+/// assert!(sent.created);
 /// # Ok(()) }
 /// ```
 ///
@@ -89,7 +96,13 @@ impl<'a, C: Command> IntoFuture for Submit<'a, C> {
 ///
 /// # #[command(type = "greet")]
 /// # async fn greet(name: String) -> Result<(), CommandError> { Ok(()) }
-/// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let file = format!("sqlite:{}?mode=rwc", directory.path().join("shop.db").display());
+/// # let pool = sqlx::SqlitePool::connect(&file).await?;
+/// # asynccmd::migrate(&pool).await?;
+/// # let client = Client::new(&pool);
 /// Greet { name: "Ada".into() }.submit(&client).await?;
 /// # Ok(()) }
 /// ```

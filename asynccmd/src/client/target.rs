@@ -60,7 +60,7 @@ impl fmt::Debug for Notebook<'_> {
 
 /// What a commit will make visible.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub(super) struct Notes {
     pub(super) visible: ports::Committed,
     pub(super) created: u64,
 }

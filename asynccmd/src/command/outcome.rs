@@ -231,7 +231,6 @@ pub trait HandlerReturn {
     fn into_end(self, classify: Option<fn(&Self::Error) -> Verdict>) -> Done;
 }
 
-#[diagnostic::do_not_recommend]
 impl<T: HandlerOutput, E: HandlerError> HandlerReturn for Result<T, E> {
     type Error = E;
 

@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub enum StartError {
     Store(#[from] StoreError),
     /// The operating system gave no thread.
     #[error("the runtime's threads could not be started")]
-    Thread(#[source] std::io::Error),
+    Thread(#[source] io::Error),
 }
 
 /// Settings of a [`Runtime`]; see [`Runtime::builder`].
@@ -63,7 +64,7 @@ impl RuntimeBuilder {
             required: Vec::new(),
             hooks: Vec::new(),
             on_dead: OnDead::default(),
-            faults: Faults::default(),
+            faults: Faults::none(),
         }
     }
 
@@ -218,11 +219,9 @@ impl RuntimeBuilder {
             stopped,
         };
         engine::spawn(engine, started).map_err(StartError::Thread)?;
-        let (client, port) = starts.await.unwrap_or_else(|_| {
-            Err(StartError::Thread(std::io::Error::other(
-                "the runtime's thread ended at its start",
-            )))
-        })?;
+        let (client, port) = starts.await.map_err(|_| {
+            StartError::Thread(io::Error::other("the runtime's thread ended at its start"))
+        })??;
         Ok(Runtime { client, port, stop, stopped: stops })
     }
 }

@@ -138,6 +138,7 @@ impl Completer {
             if self.ledger.acknowledged(id, token) == 0 {
                 orphaned.push(token);
             }
+            drop(finished.place);
         }
         // The store has deleted the receipts of rounds that ended whole in this write; those that
         // ended in several go in a statement of their own, guarded by the rows.
@@ -145,11 +146,11 @@ impl Completer {
             let all = outstanding.iter().find(|(t, _)| t == token).map_or(0, |(_, n)| *n);
             ended_of.get(token).copied().unwrap_or(0) != all
         });
-        if !orphaned.is_empty() {
-            if let Err(error) = self.pulse.during(self.store.drop_receipts(&orphaned)).await {
-                // Reconciliation finds it: a receipt without rows.
-                self.trouble.met("drop receipts", &error);
-            }
+        if !orphaned.is_empty()
+            && let Err(error) = self.pulse.during(self.store.drop_receipts(&orphaned)).await
+        {
+            // Reconciliation finds it: a receipt without rows.
+            self.trouble.met("drop receipts", &error);
         }
         if !followed.is_empty() {
             self.inbox.committed(Vec::new(), &followed);

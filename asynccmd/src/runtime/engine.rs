@@ -15,7 +15,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::Attempt;
-use super::builder::StartError;
 use super::completer::Completer;
 use super::config::Config;
 use super::faults::Faults;
@@ -59,7 +58,7 @@ pub(super) struct Engine {
     pub(super) stopped: watch::Sender<bool>,
 }
 
-type Started = Result<(Client, Arc<Port>), StartError>;
+type Started = Result<(Client, Arc<Port>), StoreError>;
 
 /// Runs an engine on a thread of its own.
 pub(super) fn spawn(engine: Engine, started: oneshot::Sender<Started>) -> io::Result<()> {
@@ -143,7 +142,7 @@ impl Engine {
         let (lease, peers) = match Keeper::register(&*store, &config).await {
             Ok(registered) => registered,
             Err(error) => {
-                let _ = started.send(Err(error.into()));
+                let _ = started.send(Err(error));
                 return;
             }
         };

@@ -41,6 +41,10 @@ impl Faults {
         during()
     }
 
+    pub(super) fn none() -> Self {
+        Self::default()
+    }
+
     pub(super) fn block_scheduler(&self) {
         drop(self.0.blocked.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     }
@@ -61,12 +65,16 @@ impl Faults {
     }
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 #[cfg(not(feature = "testing"))]
 pub(super) struct Faults;
 
 #[cfg(not(feature = "testing"))]
 impl Faults {
+    pub(super) fn none() -> Self {
+        Self
+    }
+
     pub(super) fn block_scheduler(&self) {}
 
     pub(super) fn claim_reply(

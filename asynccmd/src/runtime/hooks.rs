@@ -106,7 +106,10 @@ impl fmt::Display for DeadLetter {
 /// The hooks called at every dead letter, after its commit. Best effort: an alert that must not be
 /// lost is a command of its own.
 #[derive(Clone, Default)]
-pub(super) struct OnDead(pub(super) Vec<Arc<dyn Fn(&DeadLetter) + Send + Sync>>);
+pub(super) struct OnDead(pub(super) Vec<DeadHook>);
+
+/// What the builder's `on_dead` takes.
+pub(super) type DeadHook = Arc<dyn Fn(&DeadLetter) + Send + Sync>;
 
 impl OnDead {
     pub(super) fn call(&self, death: Death) {

@@ -7,7 +7,8 @@
 //!   nothing. A heartbeat that finds no row has lost it: the instance goes on under a new id.
 //! - Death is one committed write, allowed to an instance that has seen the same heartbeat of the other
 //!   one at its own registration or later, and unchanged after two further accepted heartbeats of its
-//!   own. The count starts again after any heartbeat of its own that failed.
+//!   own, an interval apart. All of it starts again after any heartbeat of its own that failed or was
+//!   late.
 //! - With each heartbeat, memory and database are compared by (id, token).
 
 use std::collections::HashMap;
@@ -58,11 +59,10 @@ impl Watch {
         silent
     }
 
-    /// A heartbeat of our own failed: whatever kept us may have kept the others.
-    fn failed(&mut self) {
-        for (_, count) in self.0.values_mut() {
-            *count = 0;
-        }
+    /// A heartbeat of our own failed, or was late: whatever kept us may have kept the others. What was
+    /// seen before counts for nothing, and what the next accepted one sees is seen for the first time.
+    fn restart(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -98,6 +98,7 @@ impl Keeper {
         let mut watch = Watch::begin(&peers);
         let every = self.config.heartbeat_every();
         let mut next = tokio::time::Instant::now() + every;
+        let mut accepted = Instant::now();
         loop {
             let in_turn = tokio::select! {
                 () = stop.cancelled() => return,
@@ -110,19 +111,32 @@ impl Keeper {
             let stuck = self.pulses.iter().map(|pulse| pulse.age()).max().unwrap_or_default();
             if stuck > self.config.stall_timeout / 2 {
                 tracing::error!(?stuck, "no heartbeat: the scheduler or the completer is stuck");
-                watch.failed();
+                watch.restart();
                 continue;
             }
-            self.beat(&mut watch, in_turn).await;
+            if accepted.elapsed() > self.config.stall_timeout / 2 {
+                watch.restart();
+            }
+            if let Some(at) = self.beat(&mut watch, in_turn).await {
+                accepted = at;
+                if in_turn {
+                    // Counted from its acceptance: one that had to wait for the database would else be
+                    // followed at once by the next, and others would have no time for one of theirs
+                    // between the two that declare them dead.
+                    next = tokio::time::Instant::from_std(at) + every;
+                }
+            }
         }
     }
 
-    async fn beat(&self, watch: &mut Watch, in_turn: bool) {
+    /// Sends a heartbeat and does what follows from it. Says when it was accepted.
+    async fn beat(&self, watch: &mut Watch, in_turn: bool) -> Option<Instant> {
         let lease = self.lease.get();
         let held_before = lease.holds();
         let sent = Instant::now();
         match self.store.heartbeat(lease.instance(), self.config.heartbeat_every()).await {
             Ok(Some(peers)) => {
+                let accepted = Instant::now();
                 lease.accepted(sent, self.config.lease_validity());
                 self.trouble.over();
                 if !held_before {
@@ -134,6 +148,7 @@ impl Keeper {
                 if let Err(error) = self.reconcile(&lease).await {
                     self.trouble.met("reconcile", &error);
                 }
+                Some(accepted)
             }
             Ok(None) => {
                 self.lose(&lease);
@@ -147,10 +162,12 @@ impl Keeper {
                     // The lost lease stays the current one: nothing starts, the next beat tries again.
                     Err(error) => self.trouble.met("register", &error),
                 }
+                None
             }
             Err(error) => {
-                watch.failed();
+                watch.restart();
                 self.trouble.met("heartbeat", &error);
+                None
             }
         }
     }
@@ -262,8 +279,9 @@ mod tests {
     fn a_failed_heartbeat_of_our_own_starts_the_count_again() {
         let mut watch = Watch::begin(&SEEN);
         watch.accepted(&SEEN, true);
-        watch.failed();
-        assert!(watch.accepted(&SEEN, true).is_empty());
+        watch.restart();
+        assert!(watch.accepted(&SEEN, true).is_empty(), "seen");
+        assert!(watch.accepted(&SEEN, true).is_empty(), "unchanged once");
         assert_eq!(watch.accepted(&SEEN, true), SEEN);
     }
 

@@ -110,11 +110,13 @@ impl Runtime {
     /// Waits for SIGTERM or SIGINT (Ctrl-C), then [shuts down](Self::shutdown). A second signal in the
     /// meantime ends the wait at once; recovery then gives back what was not finished.
     pub async fn shutdown_on_signal(&self) {
-        signal().await;
+        // The same listeners for both, so that a second signal close behind the first is heard.
+        let mut signals = Signals::listen();
+        signals.next().await;
         tracing::info!("shutting down; a second signal ends the wait");
         tokio::select! {
             () = self.shutdown() => {}
-            () = signal() => tracing::warn!("a second signal: not waiting for attempts any more"),
+            () = signals.next() => tracing::warn!("a second signal: not waiting for attempts any more"),
         }
     }
 
@@ -137,30 +139,58 @@ impl fmt::Debug for Runtime {
     }
 }
 
-/// Waits for SIGTERM or SIGINT. Where a handler cannot be installed, for the other one, or for ever.
-async fn signal() {
-    #[cfg(unix)]
-    {
+/// SIGTERM and SIGINT. Where one cannot be listened to, the other one.
+#[cfg(unix)]
+struct Signals {
+    terminate: Option<tokio::signal::unix::Signal>,
+    interrupt: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        let wait = |kind| async move {
-            match signal(kind) {
-                Ok(mut signals) => {
-                    signals.recv().await;
-                }
-                Err(error) => {
-                    tracing::error!(%error, "cannot listen to a signal");
-                    std::future::pending::<()>().await;
-                }
-            }
+        let listen = |kind| {
+            signal(kind)
+                .inspect_err(|error| tracing::error!(%error, ?kind, "cannot listen to a signal"))
+                .ok()
         };
-        tokio::select! {
-            () = wait(SignalKind::terminate()) => {}
-            () = wait(SignalKind::interrupt()) => {}
+        Self {
+            terminate: listen(SignalKind::terminate()),
+            interrupt: listen(SignalKind::interrupt()),
         }
     }
-    #[cfg(not(unix))]
-    if let Err(error) = tokio::signal::ctrl_c().await {
-        tracing::error!(%error, "cannot listen to a signal");
-        std::future::pending::<()>().await;
+
+    async fn next(&mut self) {
+        async fn of(signal: &mut Option<tokio::signal::unix::Signal>) {
+            match signal {
+                Some(signal) => {
+                    signal.recv().await;
+                }
+                None => std::future::pending().await,
+            }
+        }
+        tokio::select! {
+            () = of(&mut self.terminate) => {}
+            () = of(&mut self.interrupt) => {}
+        }
+    }
+}
+
+/// Ctrl-C.
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn listen() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        if let Err(error) = tokio::signal::ctrl_c().await {
+            tracing::error!(%error, "cannot listen to a signal");
+            std::future::pending::<()>().await;
+        }
     }
 }

@@ -97,8 +97,11 @@ impl Workers {
             // None: taken out in the meantime, expired or its lease lost.
             let job = self.ready().pop_front();
             if let Some((job, _)) = job {
+                let start = Instant::now();
                 attempt.run(job).await;
-                self.speed().note(self.slot());
+                if start.elapsed() < Speed::WINDOW {
+                    self.speed().note(self.slot());
+                }
             }
             self.busy.fetch_sub(1, Ordering::AcqRel);
         }
@@ -116,7 +119,8 @@ impl Workers {
         (self.origin.elapsed().as_micros() / Speed::SLOT.as_micros()) as u64
     }
 
-    /// As many rows as ended within the last 50 ms, at most 1,000: slow work is never claimed ahead.
+    /// As many rows as ended within the last 50 ms and took no longer, at most 1,000: slow work is never
+    /// claimed ahead.
     fn prefetch(&self) -> usize {
         self.speed().lately(self.slot()).min(MAX_PREFETCH)
     }

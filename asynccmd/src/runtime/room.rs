@@ -51,7 +51,7 @@ impl Drop for Place {
     }
 }
 
-/// How many attempts ended lately, in slots of a tenth of the window.
+/// How many quick attempts ended lately, in slots of a tenth of the window.
 #[derive(Debug, Default)]
 pub(super) struct Speed {
     slots: [(u64, usize); 10],
@@ -60,6 +60,9 @@ pub(super) struct Speed {
 impl Speed {
     /// A tenth of the window of 50 ms.
     pub(super) const SLOT: Duration = Duration::from_millis(5);
+    /// The window. An attempt that took as long says nothing of what its worker will do in the next
+    /// one: workers that end slow work all at once are not fast.
+    pub(super) const WINDOW: Duration = Duration::from_millis(50);
 
     pub(super) fn note(&mut self, slot: u64) {
         let place = &mut self.slots[(slot % 10) as usize];

@@ -159,6 +159,9 @@ impl Scheduler {
         for pool in &self.pools {
             let out =
                 pool.take_out(|job, since| job.lease.is_lost() || since.elapsed() >= READY_FOR);
+            if !out.is_empty() {
+                tracing::debug!(pool = pool.name, commands = out.len(), "ready commands go back");
+            }
             for job in out {
                 self.attempt.release(job, Duration::ZERO);
             }
@@ -387,7 +390,17 @@ impl Scheduler {
             let place = Place::take(&pool.usage, &kind.usage);
             let job =
                 Job { row, token, position, lease: Arc::clone(lease), place, lane: lane.clone() };
-            if lane.is_some() { pool.push_front(job) } else { pool.push(job) }
+            match lane {
+                Some(_) => {
+                    tracing::info!(
+                        id = %job.row.id,
+                        deaths = job.row.crash_count,
+                        "runs alone: an instance died while it held this command"
+                    );
+                    pool.push_front(job);
+                }
+                None => pool.push(job),
+            }
         }
     }
 

@@ -54,6 +54,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// (`:memory:` cannot). Returns the random identity that `migrate` has given the database.
     async fn check(&self) -> Result<String>;
 
+    /// Whether the database answers and the tables are this binary's. Writes nothing, waits for no
+    /// writer and for no connection of the callers'.
+    async fn ping(&self) -> Result<()>;
+
     // ---- lease --------------------------------------------------------------------------------
 
     /// Inserts the instance's row and returns the other instances as they stand at that moment.
@@ -184,6 +188,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn pending_types(&self) -> Result<Vec<String>>;
 
     /// PENDING rows of these types that are due now, and RUNNING rows of these types.
+    #[cfg(any(test, feature = "testing"))]
     async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)>;
 
     /// Moves the due time of every PENDING row, for tests of users.

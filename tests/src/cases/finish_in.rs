@@ -165,7 +165,9 @@ pub async fn an_end_of_a_requeued_command_is_refused<B: Back>(back: B) {
                     gate.pass().await;
                     let mut tx = effect::<B>(ctx).await;
                     match ctx.finish_in(&mut tx, ctx.run_no()).await {
-                        Ok(()) => drop(tx.commit().await?),
+                        Ok(()) => {
+                            tx.commit().await?;
+                        }
                         Err(lost) => {
                             assert!(
                                 matches!(lost, FinishError::LeaseLost(id) if id == ctx.id()),

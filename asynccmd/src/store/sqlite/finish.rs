@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
-use super::fault::classify;
+use super::fault::{classify, of_one_row};
 use super::insert::{due_at, insert_under};
 use super::rows::{self, excerpt, json, json_ids, json_tokens, now, storable};
 use crate::command::{Draft, Due, StoredOutput};
@@ -22,7 +22,7 @@ pub(super) async fn finish(
 ) -> Result<Vec<Ended>> {
     let error = match batch(conn, endings, outstanding).await.map_err(classify) {
         Ok(ended) => return Ok(ended),
-        Err(error) if error.is_transient() => return Err(error),
+        Err(error) if !of_one_row(&error) => return Err(error),
         Err(error) => error,
     };
     tracing::warn!(%error, rows = endings.len(), "a batch of ends was refused; ending row by row");
@@ -31,8 +31,8 @@ pub(super) async fn finish(
         // Whatever happens now, earlier rows of this call are committed: their ends must be told.
         ended.push(match batch(conn, std::slice::from_ref(ending), &[]).await.map_err(classify) {
             Ok(mut alone) => alone.pop().unwrap_or(Ended::Locked),
-            Err(error) if error.is_transient() => Ended::Locked,
-            Err(error) => Ended::Refused(told(&error)),
+            Err(error) if of_one_row(&error) => Ended::Refused(told(&error)),
+            Err(_) => Ended::Locked,
         });
     }
     // The counts of `outstanding` hold for one transaction; here the receipts' rows are asked.
@@ -58,14 +58,25 @@ async fn batch(
 ) -> Result<Vec<Ended>, sqlx::Error> {
     let mut tx = conn.begin_with("begin immediate").await?;
     let now = now();
-    let ended = match plainly(&mut tx, endings, now).await? {
-        Some(ended) => ended,
-        None => {
-            // Some row was fenced or is to be killed: undo, and look at each row.
+    let (plain, rest) = Plain::split(endings);
+    let mut ended = None;
+    if !plain.is_empty() {
+        if all_plain(&mut tx, &plain, now).await? {
+            let mut answer = vec![Ended::As(Status::Success); endings.len()];
+            let others: Vec<_> = rest.iter().map(|at| endings[*at]).collect();
+            for (at, other) in rest.iter().zip(row_by_row(&mut tx, &others, now).await?) {
+                answer[*at] = other;
+            }
+            ended = Some(answer);
+        } else {
+            // A row was fenced or is to be killed: undo all, and look at each.
             tx.rollback().await?;
             tx = conn.begin_with("begin immediate").await?;
-            row_by_row(&mut tx, endings, now).await?
         }
+    }
+    let ended = match ended {
+        Some(ended) => ended,
+        None => row_by_row(&mut tx, endings, now).await?,
     };
     let mut counts: HashMap<Token, usize> = HashMap::new();
     for (ending, ended) in endings.iter().zip(&ended) {
@@ -88,44 +99,93 @@ async fn batch(
     Ok(ended)
 }
 
-/// The short way, for a batch of nothing but successes without output and follow-ups. `None`: not such
-/// a batch, or not all of its rows could go it.
-async fn plainly(
-    conn: &mut SqliteConnection,
-    endings: &[&Ending],
-    now: i64,
-) -> Result<Option<Vec<Ended>>, sqlx::Error> {
-    let mut groups: HashMap<(Token, bool), Vec<CommandId>> = HashMap::new();
-    for ending in endings {
-        match &ending.end {
-            End::Success { output: StoredOutput::Nothing, delete, follow_ups }
-                if follow_ups.is_empty() =>
-            {
-                groups.entry((ending.token, *delete)).or_default().push(ending.id);
+/// Rows of one token that end in the same plain way, by one short statement: success without
+/// follow-ups, which is what a busy queue mostly ends with.
+enum Plain<'e> {
+    Kept(Vec<CommandId>),
+    Deleted(Vec<CommandId>),
+    WithOutput(Vec<(CommandId, &'e str)>),
+}
+
+impl<'e> Plain<'e> {
+    /// Fewer rows of a token are no shorter in a statement of their own.
+    const FEWEST: usize = 8;
+
+    /// The plain ends by token, and the positions of all others.
+    fn split(endings: &[&'e Ending]) -> (Vec<(Token, Self)>, Vec<usize>) {
+        let mut groups: HashMap<(Token, u8), Vec<usize>> = HashMap::new();
+        let mut rest = Vec::new();
+        for (at, ending) in endings.iter().enumerate() {
+            let way = match &ending.end {
+                End::Success { follow_ups, .. } if !follow_ups.is_empty() => None,
+                End::Success { delete: true, .. } => Some(0),
+                End::Success { output: StoredOutput::Nothing, .. } => Some(1),
+                End::Success { output: StoredOutput::Json(_), .. } => Some(2),
+                _ => None,
+            };
+            match way {
+                Some(way) => groups.entry((ending.token, way)).or_default().push(at),
+                None => rest.push(at),
             }
-            _ => return Ok(None),
         }
+        let mut plain = Vec::new();
+        for ((token, way), group) in groups {
+            if group.len() < Self::FEWEST {
+                rest.extend(group);
+                continue;
+            }
+            let ids = || group.iter().map(|at| endings[*at].id).collect();
+            let rows = match way {
+                0 => Self::Deleted(ids()),
+                1 => Self::Kept(ids()),
+                _ => Self::WithOutput(
+                    group.iter().filter_map(|at| output_of(endings[*at])).collect(),
+                ),
+            };
+            plain.push((token, rows));
+        }
+        (plain, rest)
     }
-    for ((token, delete), ids) in groups {
-        let listed = json_ids(ids.iter().copied());
-        let query = if delete {
-            sqlx::query(include_str!("sql/finish_delete.sql"))
-                .bind(&listed)
-                .bind(&token.as_bytes()[..])
-        } else {
-            sqlx::query(include_str!("sql/finish_success.sql"))
-                .bind(&listed)
-                .bind(&token.as_bytes()[..])
-                .bind(now)
+}
+
+fn output_of(ending: &Ending) -> Option<(CommandId, &str)> {
+    match &ending.end {
+        End::Success { output: StoredOutput::Json(json), .. } => Some((ending.id, json)),
+        _ => None,
+    }
+}
+
+/// Ends plain rows. Says whether every one of them could go this way.
+async fn all_plain(
+    conn: &mut SqliteConnection,
+    plain: &[(Token, Plain<'_>)],
+    now: i64,
+) -> Result<bool, sqlx::Error> {
+    for (token, rows) in plain {
+        let (text, listed, count) = match rows {
+            Plain::Kept(ids) => {
+                (include_str!("sql/finish_success.sql"), json_ids(ids.iter().copied()), ids.len())
+            }
+            Plain::Deleted(ids) => {
+                (include_str!("sql/finish_delete.sql"), json_ids(ids.iter().copied()), ids.len())
+            }
+            Plain::WithOutput(rows) => {
+                (include_str!("sql/finish_output.sql"), json(rows)?, rows.len())
+            }
         };
-        if query.execute(&mut *conn).await?.rows_affected() != ids.len() as u64 {
-            return Ok(None);
+        let deleted = matches!(rows, Plain::Deleted(_));
+        let mut query = sqlx::query(text).bind(&listed).bind(&token.as_bytes()[..]);
+        if !deleted {
+            query = query.bind(now);
         }
-        if delete {
+        if query.execute(&mut *conn).await?.rows_affected() != count as u64 {
+            return Ok(false);
+        }
+        if deleted {
             forget_failures(conn, listed).await?;
         }
     }
-    Ok(Some(vec![Ended::As(Status::Success); endings.len()]))
+    Ok(true)
 }
 
 /// Every kind of end. A row is told apart by its id and claim: two claims of one command can end in the

@@ -44,8 +44,13 @@ pub(super) async fn insert_under(
             break;
         }
         for chunk in chunks(drafts, &open) {
-            let created = match chunk {
-                &[at] => insert_one(conn, drafts[at]).await?,
+            let created = match *chunk {
+                [at] => insert_one(conn, drafts[at]).await?,
+                [first, ref rest @ ..]
+                    if rest.iter().all(|at| alike(drafts[first].0, drafts[*at].0)) =>
+                {
+                    insert_alike(conn, drafts, chunk, drafts[first].0).await?
+                }
                 _ => insert_many(conn, drafts, chunk).await?,
             };
             for &at in chunk {
@@ -105,6 +110,51 @@ async fn insert_one(
         .bind(&draft.owner)
         .bind(parent.map(|parent| parent.0))
         .bind(now)
+        .fetch_all(conn)
+        .await?;
+    created(&rows)
+}
+
+/// Whether two drafts differ in nothing but what each row of `insert_alike.sql` says.
+fn alike(one: &Draft, other: &Draft) -> bool {
+    let shared = |draft: &Draft| {
+        (draft.command_type, draft.unique, draft.payload_version, draft.priority, draft.max_retry)
+    };
+    shared(one) == shared(other) && one.owner == other.owner
+}
+
+async fn insert_alike(
+    conn: &mut SqliteConnection,
+    drafts: &[(&Draft, Option<CommandId>)],
+    chunk: &[usize],
+    shared: &Draft,
+) -> Result<HashMap<Uid, CommandId>, sqlx::Error> {
+    let now = now();
+    let values: Vec<_> = chunk
+        .iter()
+        .map(|&at| {
+            let (draft, parent) = drafts[at];
+            let due = due_at(draft.due, now);
+            (
+                hex(&draft.uid),
+                &draft.biz_key,
+                draft.shard,
+                &draft.payload,
+                due,
+                &draft.metadata,
+                parent,
+            )
+        })
+        .collect();
+    let rows = sqlx::query(include_str!("sql/insert_alike.sql"))
+        .bind(json(&values)?)
+        .bind(now)
+        .bind(shared.command_type)
+        .bind(shared.unique.map(scope))
+        .bind(shared.payload_version)
+        .bind(shared.priority)
+        .bind(shared.max_retry)
+        .bind(&shared.owner)
         .fetch_all(conn)
         .await?;
     created(&rows)

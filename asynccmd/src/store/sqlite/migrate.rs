@@ -104,21 +104,21 @@ pub(super) async fn check(conn: &mut SqliteConnection) -> Result<String> {
     if file.is_empty() {
         return Err(StoreError::InMemory);
     }
-    match version(conn).await? {
-        None | Some(0) => return Err(SchemaError::Missing.into()),
-        Some(found) if found > NEWEST => {
-            return Err(SchemaError::Newer { found, known: NEWEST }.into());
-        }
-        Some(found) if found < NEWEST => {
-            return Err(SchemaError::Older { found, needed: NEWEST }.into());
-        }
-        Some(_) => {}
-    }
-    // Dropped without a commit: rolled back.
+    current(conn).await?;
     let mut tx = conn.begin_with("begin immediate").await.map_err(classify)?;
     sqlx::query(include_str!("sql/schema_touch.sql")).execute(&mut *tx).await.map_err(classify)?;
     tx.rollback().await.map_err(classify)?;
     identity(conn).await?.ok_or_else(|| SchemaError::Missing.into())
+}
+
+/// Whether the tables are this binary's.
+pub(super) async fn current(conn: &mut SqliteConnection) -> Result<()> {
+    match version(conn).await? {
+        None | Some(0) => Err(SchemaError::Missing.into()),
+        Some(found) if found > NEWEST => Err(SchemaError::Newer { found, known: NEWEST }.into()),
+        Some(found) if found < NEWEST => Err(SchemaError::Older { found, needed: NEWEST }.into()),
+        Some(_) => Ok(()),
+    }
 }
 
 /// The random identity of this database; none where `migrate` was never run.

@@ -114,15 +114,29 @@ impl Store for SqliteStore {
         migrate::check(&mut conn).await
     }
 
+    async fn ping(&self) -> Result<()> {
+        self.read
+            .within(DEADLINE, async {
+                let mut conn = self.read.acquire().await?;
+                migrate::current(&mut conn).await?;
+                conn.keep(());
+                Ok(())
+            })
+            .await
+    }
+
     async fn register(
         &self,
         instance: InstanceId,
         name: &str,
         stall: Duration,
     ) -> Result<Vec<Peer>> {
+        // To come in is worth a wait: nothing else is late by it.
+        self.lease.adjust(|options| options.busy_timeout(BUSY)).await;
+        let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
         // A heartbeat that waits for longer than its deadline would hold up the next one.
         self.lease.adjust(|options| options.busy_timeout(BUSY.min(stall / 4))).await;
-        on!(self.lease, DEADLINE, lease::register, instance, name)
+        Ok(peers)
     }
 
     async fn heartbeat(
@@ -256,7 +270,7 @@ impl Store for SqliteStore {
     }
 
     async fn dead(&self, limit: usize) -> Result<(u64, Vec<Death>)> {
-        operate::dead(&self.pool, limit).await.map_err(classify)
+        on!(self.read, DEADLINE, operate::dead, limit)
     }
 
     async fn census(&self) -> Result<Vec<TypeCount>> {
@@ -264,9 +278,10 @@ impl Store for SqliteStore {
     }
 
     async fn pending_types(&self) -> Result<Vec<String>> {
-        operate::pending_types(&self.pool).await.map_err(classify)
+        on!(self.read, DEADLINE, operate::pending_types)
     }
 
+    #[cfg(any(test, feature = "testing"))]
     async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)> {
         operate::due_and_running(&self.pool, types).await.map_err(classify)
     }

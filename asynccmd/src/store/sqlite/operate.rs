@@ -1,9 +1,9 @@
 //! What an operator sees and does. Each transition names the states that it starts from and says what
 //! it found instead.
 
-use sqlx::{Row as _, SqlitePool};
+use sqlx::{Row as _, SqliteConnection, SqlitePool};
 
-use super::rows::{self, json, now};
+use super::rows::{self, now};
 use crate::command::FailureKind;
 use crate::ids::CommandId;
 use crate::store::model::{
@@ -154,11 +154,12 @@ pub(super) async fn kill(
     Ok(killed)
 }
 
-pub(super) async fn dead(pool: &SqlitePool, limit: usize) -> Result<(u64, Vec<Death>)> {
-    let count: i64 = sqlx::query_scalar(include_str!("sql/dead_count.sql")).fetch_one(pool).await?;
+pub(super) async fn dead(conn: &mut SqliteConnection, limit: usize) -> Result<(u64, Vec<Death>)> {
+    let count: i64 =
+        sqlx::query_scalar(include_str!("sql/dead_count.sql")).fetch_one(&mut *conn).await?;
     let newest = sqlx::query(include_str!("sql/dead.sql"))
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-        .fetch_all(pool)
+        .fetch_all(conn)
         .await?
         .iter()
         .map(|row| {
@@ -185,16 +186,17 @@ pub(super) async fn census(pool: &SqlitePool) -> Result<Vec<TypeCount>> {
         .collect()
 }
 
-pub(super) async fn pending_types(pool: &SqlitePool) -> Result<Vec<String>> {
-    sqlx::query_scalar(include_str!("sql/pending_types.sql")).fetch_all(pool).await
+pub(super) async fn pending_types(conn: &mut SqliteConnection) -> Result<Vec<String>> {
+    sqlx::query_scalar(include_str!("sql/pending_types.sql")).fetch_all(conn).await
 }
 
+#[cfg(any(test, feature = "testing"))]
 pub(super) async fn due_and_running(
     pool: &SqlitePool,
     types: &[&'static str],
 ) -> Result<(u64, u64)> {
     let row = sqlx::query(include_str!("sql/due_and_running.sql"))
-        .bind(json(types)?)
+        .bind(rows::json(types)?)
         .bind(now())
         .fetch_one(pool)
         .await?;

@@ -2,7 +2,7 @@
 
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
-use super::fault::classify;
+use super::fault::{classify, of_one_row};
 use super::rows::{self, json, json_ids, now};
 use crate::command::FailureKind;
 use crate::ids::CommandId;
@@ -33,7 +33,7 @@ pub(super) async fn recover(
     }
     let error = match batch(conn, known, &orphans, None, &mut recovered).await.map_err(classify) {
         Ok(()) => return Ok(recovered),
-        Err(error) if error.is_transient() => return Err(error),
+        Err(error) if !of_one_row(&error) => return Err(error),
         Err(error) => error,
     };
     tracing::warn!(%error, receipts = orphans.len(), "a recovery was refused; going row by row");
@@ -44,7 +44,8 @@ pub(super) async fn recover(
             match batch(conn, known, receipt, Some(*id), &mut recovered).await.map_err(classify) {
                 Ok(()) => {}
                 // What is committed must be told: the rest waits for the next round.
-                Err(error) if error.is_transient() => {
+                Err(error) if !of_one_row(&error) => {
+                    tracing::warn!(%error, "a recovery stopped half way");
                     recovered.more = true;
                     return Ok(recovered);
                 }

@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use asynccmd::command;
+
+struct Order;
+
+#[command(type = "a")]
+impl Order {}
+
+fn main() {}

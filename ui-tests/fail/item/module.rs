@@ -1,0 +1,8 @@
+#![allow(unused)]
+
+use asynccmd::command;
+
+#[command(type = "a")]
+mod orders {}
+
+fn main() {}

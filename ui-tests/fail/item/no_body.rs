@@ -1,0 +1,8 @@
+#![allow(unused)]
+
+use asynccmd::command;
+
+#[command(type = "a")]
+async fn pay(amount: i64) -> Result<(), String>;
+
+fn main() {}

@@ -1,0 +1,11 @@
+#![allow(unused)]
+
+use asynccmd::command;
+
+#[command(type = "a")]
+async fn pay(amount: i64) -> Result<(), String> {
+    let paid = ;
+    Ok(())
+}
+
+fn main() {}
