@@ -13,13 +13,14 @@ use super::Runtime;
 use super::config::{Config, ConfigError, Overflow, Poll};
 use super::engine::{self, Engine};
 use super::faults::Faults;
-use super::hooks::{Around, DeadLetter, OnDead};
+use super::hooks::{Around, OnDead};
 use super::pool::Pool;
 use crate::client::{Client, ClientBuilder};
 use crate::command::{Command, State};
 use crate::error::StoreError;
 use crate::registry::{self, Registry, RegistryError, Setup};
 use crate::store::Database;
+use crate::store::model::DeadLetter;
 
 /// Why a runtime did not start. Nothing was claimed.
 #[derive(Debug, thiserror::Error)]

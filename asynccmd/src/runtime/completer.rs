@@ -17,7 +17,7 @@ use crate::command::FailureKind;
 use crate::ids::Token;
 use crate::registry::Registry;
 use crate::store::Store;
-use crate::store::model::{Death, End, Ended, Ending, NewFailure, Status};
+use crate::store::model::{DeadLetter, End, Ended, Ending, NewFailure, Status};
 
 /// The most rows of one write.
 const BATCH: usize = 500;
@@ -118,7 +118,7 @@ impl Completer {
                 Ended::As(status) => {
                     *ended_of.entry(token).or_default() += 1;
                     match status {
-                        Status::Dead => self.on_dead.call(death(&finished)),
+                        Status::Dead => self.on_dead.call(&dead_letter(&finished)),
                         Status::Success => self.follow_ups(&finished, &mut followed),
                         _ => {}
                     }
@@ -175,17 +175,17 @@ impl Completer {
     }
 }
 
-fn death(finished: &Finished) -> Death {
-    let (kind, message) = match &finished.ending.end {
+fn dead_letter(finished: &Finished) -> DeadLetter {
+    let (kind, error) = match &finished.ending.end {
         End::Dead { failure } => (failure.kind, failure.message.clone()),
         _ => (FailureKind::Error, String::new()),
     };
-    Death {
+    DeadLetter {
         id: finished.ending.id,
-        stored_type: finished.command_type.to_owned(),
+        command_type: finished.command_type.to_owned(),
         biz_key: finished.biz_key.clone(),
         kind,
-        message,
+        error,
     }
 }
 

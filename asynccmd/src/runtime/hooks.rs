@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::command::{Context, Done, FailureKind, panic_message};
-use crate::ids::CommandId;
-use crate::store::model::Death;
+use crate::command::{Context, Done, panic_message};
+use crate::store::model::DeadLetter;
 
 /// Code around every attempt: a tenant to set, a log line, a limit to await.
 ///
@@ -70,39 +69,6 @@ impl fmt::Debug for Next<'_> {
     }
 }
 
-/// A command that is DEAD: it failed for good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeadLetter {
-    /// The command.
-    pub id: CommandId,
-    /// Its stored type.
-    pub command_type: String,
-    /// Its business key; empty if there is none.
-    pub biz_key: String,
-    /// The kind of its last failure.
-    pub kind: FailureKind,
-    /// Its last failure in full.
-    pub error: String,
-}
-
-impl From<Death> for DeadLetter {
-    fn from(death: Death) -> Self {
-        let Death { id, stored_type, biz_key, kind, message } = death;
-        Self { id, command_type: stored_type, biz_key, kind, error: message }
-    }
-}
-
-impl fmt::Display for DeadLetter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "command {} `{}`", self.id, self.command_type)?;
-        if !self.biz_key.is_empty() {
-            write!(f, " {:?}", self.biz_key)?;
-        }
-        write!(f, ": {}: {}", self.kind, self.error)
-    }
-}
-
 /// The hooks called at every dead letter, after its commit. Best effort: an alert that must not be
 /// lost is a command of its own.
 #[derive(Clone, Default)]
@@ -112,8 +78,7 @@ pub(super) struct OnDead(pub(super) Vec<DeadHook>);
 pub(super) type DeadHook = Arc<dyn Fn(&DeadLetter) + Send + Sync>;
 
 impl OnDead {
-    pub(super) fn call(&self, death: Death) {
-        let letter = DeadLetter::from(death);
+    pub(super) fn call(&self, letter: &DeadLetter) {
         tracing::error!(
             id = %letter.id,
             r#type = letter.command_type,
@@ -123,7 +88,7 @@ impl OnDead {
             "command is dead; retry or kill it"
         );
         for hook in &self.0 {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&letter))) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(letter))) {
                 let message = panic_message(panic);
                 tracing::error!(id = %letter.id, panic = message, "an on_dead hook panicked");
             }

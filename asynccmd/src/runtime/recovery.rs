@@ -52,8 +52,8 @@ impl Recovery {
                         );
                         self.inbox.everything();
                     }
-                    for death in recovered.dead {
-                        self.on_dead.call(death);
+                    for letter in recovered.dead {
+                        self.on_dead.call(&letter);
                     }
                     if !recovered.more {
                         return;

@@ -25,7 +25,7 @@ use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
 use crate::registry::Registry;
 use crate::store::Store;
-use crate::store::model::{Claim, ClaimedRow, Want};
+use crate::store::model::{Claim, ClaimedRow, DeadLetter, Want};
 
 /// After so long without a start a ready row is given back: fast work has turned slow.
 const READY_FOR: Duration = Duration::from_secs(1);
@@ -335,8 +335,8 @@ impl Scheduler {
         let claim =
             self.pulse.during(store.claim_suspect(lease.instance(), token, &known, &types)).await;
         let claimed = self.settle(token, claim)?;
-        for death in claimed.dead {
-            self.on_dead.call(death);
+        for letter in claimed.dead {
+            self.on_dead.call(&letter);
         }
         if let Some(wait) = claimed.next_due {
             self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
@@ -427,5 +427,5 @@ impl Scheduler {
 struct Claimed {
     rows: Vec<ClaimedRow>,
     next_due: Option<Duration>,
-    dead: Vec<crate::store::model::Death>,
+    dead: Vec<DeadLetter>,
 }

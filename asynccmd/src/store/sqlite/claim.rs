@@ -117,7 +117,7 @@ pub(super) async fn claim_suspect(
                 .fetch_all(&mut *tx)
                 .await?;
             for row in &rows {
-                dead.push(rows::death(row, FailureKind::Crashed)?);
+                dead.push(rows::dead_letter(row, FailureKind::Crashed)?);
             }
             sqlx::query(include_str!("sql/suspect_failure.sql"))
                 .bind(json_ids(dead.iter().map(|death| death.id)))

@@ -28,8 +28,8 @@ use sqlx::{Sqlite, SqliteConnection};
 use super::conn::{AnyPool, Backend, Conn, sealed};
 use super::line::Line;
 use super::model::{
-    Claim, CommandRow, Death, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed, Operated,
-    Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want, Which,
+    Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed,
+    Operated, Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want, Which,
 };
 use super::{Result, Store};
 use crate::command::{Draft, Due};
@@ -270,7 +270,7 @@ impl Store for SqliteStore {
         operate::kill(&self.pool, id, reason, force).await.map_err(classify)
     }
 
-    async fn dead(&self, limit: usize) -> Result<(u64, Vec<Death>)> {
+    async fn dead(&self, limit: usize) -> Result<(u64, Vec<DeadLetter>)> {
         on!(self.read, DEADLINE, operate::dead, limit)
     }
 

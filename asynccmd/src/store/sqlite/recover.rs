@@ -104,7 +104,7 @@ async fn batch(
     let (mut pending, mut dead) = (0, Vec::new());
     for row in &rows {
         match rows::status(row, 4)? {
-            Status::Dead => dead.push(rows::death(row, FailureKind::Crashed)?),
+            Status::Dead => dead.push(rows::dead_letter(row, FailureKind::Crashed)?),
             Status::Pending => pending += 1,
             _ => {}
         }
