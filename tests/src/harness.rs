@@ -416,7 +416,7 @@ macro_rules! conformance {
             health {
                 a_dead_letter_is_down_until_it_is_handled,
                 missing_and_strange_tables_are_a_reason,
-                a_database_that_does_not_answer_is_a_reason,
+                a_busy_pool_is_no_reason,
                 a_runtime_that_is_gone_is_not_ready,
                 a_stuck_scheduler_is_a_reason_and_recovers,
                 a_long_running_command_is_named,

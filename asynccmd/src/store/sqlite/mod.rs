@@ -134,8 +134,9 @@ impl Store for SqliteStore {
         // To come in is worth a wait: nothing else is late by it.
         self.lease.adjust(|options| options.busy_timeout(BUSY)).await;
         let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
-        // A heartbeat that waits for longer than its deadline would hold up the next one.
-        self.lease.adjust(|options| options.busy_timeout(BUSY.min(stall / 4))).await;
+        // A heartbeat gives up by itself before its deadline, a quarter of `stall`: given up from
+        // outside, its connection would go on waiting for the lock, and take it, for nobody.
+        self.lease.adjust(|options| options.busy_timeout(BUSY.min(stall / 5))).await;
         Ok(peers)
     }
 
