@@ -111,6 +111,30 @@ pub async fn a_busy_pool_is_no_reason<B: Back>(back: B) {
     drop(held);
 }
 
+/// A database that takes no writes is away: health and readiness say so, nothing exits, and what ended
+/// in the meantime is written as soon as it answers again, with nothing counted.
+pub async fn a_database_that_is_away_is_a_reason_and_costs_nothing<B: Back>(back: B) {
+    let at = Setting::start(&back, registry()).await;
+    let admin = at.client().admin();
+    let id = submit_waits(&at.client()).await.unwrap().id();
+    at.gate.until_entered(1).await;
+    let held = back.hold_everything().await;
+    at.gate.open(1);
+    let away = |health: &Health| {
+        health.reasons.iter().any(|r| matches!(r, Reason::DatabaseAway { since: Some(_), .. }))
+    };
+    let health = until(&admin, away).await;
+    assert!(health.to_string().contains("has not answered for"), "{health}");
+    assert!(!admin.ready().await.is_up());
+    assert!(admin.live().is_up(), "a restart cures no database");
+    held.rollback().await.unwrap();
+    until(&admin, Health::is_up).await;
+    at.drain().await;
+    let row = at.get(id).await.row;
+    assert_eq!((row.status, row.run_no, row.crash_count), (asynccmd::Status::Success, 1, 0));
+    at.end().await;
+}
+
 /// A runtime that shuts down, or is gone, is not ready; its process lives.
 pub async fn a_runtime_that_is_gone_is_not_ready<B: Back>(back: B) {
     let at = Setting::start(&back, registry()).await;
