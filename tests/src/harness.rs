@@ -365,6 +365,7 @@ macro_rules! conformance {
             retries {
                 every_backoff_waits_as_declared,
                 classify_judges_the_handlers_error,
+                a_retry_waits_for_no_poll,
             }
             panics {
                 a_panic_in_an_async_handler_is_a_failure,

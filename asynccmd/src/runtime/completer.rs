@@ -112,6 +112,7 @@ impl Completer {
         let mut ended_of: HashMap<Token, usize> = HashMap::new();
         let mut orphaned = Vec::new();
         let mut followed = Vec::new();
+        let mut due_in: Option<Duration> = None;
         for (mut finished, ended) in batch.into_iter().zip(ended) {
             let (id, token) = (finished.ending.id, finished.ending.token);
             match ended {
@@ -120,6 +121,10 @@ impl Completer {
                     match status {
                         Status::Dead => self.on_dead.call(&dead_letter(&finished)),
                         Status::Success => self.follow_ups(&finished, &mut followed),
+                        Status::Pending => {
+                            let wait = wait_of(&finished.ending.end);
+                            due_in = Some(due_in.map_or(wait, |first| first.min(wait)));
+                        }
                         _ => {}
                     }
                 }
@@ -155,6 +160,9 @@ impl Completer {
         if !followed.is_empty() {
             self.inbox.committed(Vec::new(), &followed);
         }
+        if let Some(wait) = due_in {
+            self.inbox.due_in(wait);
+        }
         self.inbox.active();
         if !again.is_empty() {
             self.pulse.during(tokio::time::sleep(PAUSE)).await;
@@ -172,6 +180,14 @@ impl Completer {
                 types.push(position);
             }
         }
+    }
+}
+
+/// After how long a row that went back to PENDING is due.
+fn wait_of(end: &End) -> Duration {
+    match end {
+        End::Retry { wait, .. } | End::Snooze { wait } | End::Release { wait } => *wait,
+        End::Success { .. } | End::Dead { .. } | End::Cancel { .. } => Duration::ZERO,
     }
 }
 

@@ -138,6 +138,10 @@ impl Scheduler {
         for position in news.due {
             self.kinds[position].dry = false;
         }
+        self.plan.due_at = match (self.plan.due_at, news.due_at) {
+            (Some(known), Some(new)) => Some(known.min(new)),
+            (known, new) => known.or(new),
+        };
         let now = Instant::now();
         let polls = now >= self.plan.poll_at;
         if polls {
