@@ -132,11 +132,12 @@ impl Keeper {
     /// Sends a heartbeat and does what follows from it. Says when it was accepted.
     async fn beat(&self, watch: &mut Watch, in_turn: bool) -> Option<Instant> {
         let lease = self.lease.get();
-        let held_before = lease.holds();
         let sent = Instant::now();
         match self.store.heartbeat(lease.instance(), self.config.heartbeat_every()).await {
             Ok(Some(peers)) => {
                 let accepted = Instant::now();
+                // Asked now: while the answer was under way the scheduler may have turned without it.
+                let held_before = lease.holds();
                 lease.accepted(sent, self.config.lease_validity());
                 self.trouble.over();
                 if !held_before {
