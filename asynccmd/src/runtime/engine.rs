@@ -299,13 +299,14 @@ impl Engine {
 
     fn retention_rules(&self) -> RetentionRules {
         RetentionRules {
-            default: self.config.retention,
+            // What has no handler here is another binary's to remove, whose rules are its own.
+            default: Duration::MAX,
             by_type: self
                 .registry
                 .specs()
                 .iter()
-                .filter_map(|spec| Some((spec, spec.retention?)))
-                .flat_map(|(spec, retention)| {
+                .flat_map(|spec| {
+                    let retention = spec.retention.unwrap_or(self.config.retention);
                     std::iter::once(spec.command_type)
                         .chain(spec.aliases.iter().copied())
                         .map(move |name| (name, retention))
