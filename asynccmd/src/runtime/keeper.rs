@@ -202,12 +202,7 @@ impl Keeper {
     /// Compares memory with receipts and rows, by (id, token).
     async fn reconcile(&self, lease: &Lease) -> Result<(), StoreError> {
         // Attempts: memory first, then rows. What is no longer RUNNING under its token was taken away.
-        let running: Vec<_> = self
-            .ledger
-            .running()
-            .into_iter()
-            .filter(|running| !running.has_ended_in_transaction())
-            .collect();
+        let running = self.ledger.running();
         if !running.is_empty() {
             let pairs: Vec<_> = running.iter().map(|r| (r.id, r.token)).collect();
             let held: HashMap<_, _> = self
@@ -217,9 +212,12 @@ impl Keeper {
                 .into_iter()
                 .map(|held| ((held.id, held.token), held.kill_reason))
                 .collect();
-            for running in running.iter().filter(|running| !running.has_ended_in_transaction()) {
+            for running in &running {
                 match held.get(&(running.id, running.token)) {
+                    // Asked after the rows were read: ended by its own commit, most likely.
+                    None if running.has_ended_in_transaction() => {}
                     None => running.stop(Stop::Fenced),
+                    // Also of one whose own transaction had an end in it: that was rolled back.
                     Some(Some(reason)) => running.stop(Stop::Kill(reason.clone())),
                     Some(None) => {}
                 }
