@@ -118,13 +118,14 @@ impl Completer {
         let mut ended_of: HashMap<Token, usize> = HashMap::new();
         let mut orphaned = Vec::new();
         let mut due = Vec::new();
+        let mut dead = Vec::new();
         for (mut finished, ended) in batch.into_iter().zip(ended) {
             let (id, token) = (finished.ending.id, finished.ending.token);
             match ended {
                 Ended::As(status) => {
                     *ended_of.entry(token).or_default() += 1;
                     match status {
-                        Status::Dead => self.on_dead.call(&dead_letter(&finished)),
+                        Status::Dead => dead.push(dead_letter(&finished)),
                         Status::Success => self.follow_ups(&finished, &mut due),
                         // Due again, now or later: the scheduler is to learn when.
                         Status::Pending => self.due(finished.command_type, &mut due),
@@ -170,6 +171,7 @@ impl Completer {
             self.inbox.committed(Vec::new(), &due);
         }
         self.inbox.active();
+        self.pulse.during(self.on_dead.tell(dead)).await;
         if !again.is_empty() {
             self.pulse.during(tokio::time::sleep(PAUSE)).await;
         }

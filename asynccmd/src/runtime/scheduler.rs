@@ -339,9 +339,6 @@ impl Scheduler {
         let claim =
             self.pulse.during(store.claim_suspect(lease.instance(), token, &known, &types)).await;
         let claimed = self.settle(token, claim)?;
-        for letter in claimed.dead {
-            self.on_dead.call(&letter);
-        }
         if let Some(wait) = claimed.next_due {
             self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
         }
@@ -350,6 +347,7 @@ impl Scheduler {
             self.plan.lane = Some((Arc::downgrade(&lane), Instant::now()));
             self.hand_over(claimed.rows, token, lease, Some(lane));
         }
+        self.pulse.during(self.on_dead.tell(claimed.dead)).await;
         Ok(())
     }
 
