@@ -206,6 +206,8 @@ impl RuntimeBuilder {
         let (started, starts) = oneshot::channel();
         let (stopped, stops) = watch::channel(false);
         let stop = CancellationToken::new();
+        // Whoever gives up this future leaves no runtime behind that nobody can stop.
+        let given_up = stop.clone().drop_guard();
         let engine = Engine {
             store: Arc::clone(&self.database.store),
             config: Arc::new(self.config),
@@ -223,6 +225,7 @@ impl RuntimeBuilder {
         let (client, port) = starts.await.map_err(|_| {
             StartError::Thread(io::Error::other("the runtime's thread ended at its start"))
         })??;
+        given_up.disarm();
         Ok(Runtime { client, port, stop, stopped: stops })
     }
 }

@@ -3,7 +3,6 @@
 //! Base of floor 5: imports floor 0. Correctness never depends on a wake-up: a poll finds everything.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 
@@ -18,8 +17,6 @@ pub(super) struct News {
     pub(super) due: Vec<usize>,
     /// Anything may be due.
     pub(super) everything: bool,
-    /// When the first of the rows that went back to PENDING is due again.
-    pub(super) due_at: Option<Instant>,
 }
 
 /// The scheduler's inbox: filled from anywhere without waiting, emptied by the scheduler.
@@ -52,13 +49,6 @@ impl Inbox {
     /// Anything may be due.
     pub(super) fn everything(&self) {
         self.tell(|news| news.everything = true);
-    }
-
-    /// A row went back to PENDING, due after `wait`.
-    pub(super) fn due_in(&self, wait: Duration) {
-        // Beyond the clock's end nobody waits for it.
-        let Some(due) = Instant::now().checked_add(wait) else { return };
-        self.tell(|news| news.due_at = Some(news.due_at.map_or(due, |at| at.min(due))));
     }
 
     /// There is room again.

@@ -52,9 +52,7 @@ impl Recovery {
                         );
                         self.inbox.everything();
                     }
-                    for letter in recovered.dead {
-                        self.on_dead.call(&letter);
-                    }
+                    self.on_dead.tell(recovered.dead).await;
                     if !recovered.more {
                         return;
                     }
