@@ -23,7 +23,7 @@ pub(crate) struct Committed {
     /// Those to be started by id if their handler's mode is `immediate`: due at once, of a type that is
     /// not known to have another.
     pub immediate: Vec<(CommandId, &'static str)>,
-    /// The other types of which something is due at once.
+    /// The other types of which something has become due, at once or later.
     pub due: Vec<&'static str>,
 }
 
