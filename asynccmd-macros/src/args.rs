@@ -37,7 +37,7 @@ const OPTIONS: [(&str, &str); 20] = [
 ];
 
 /// Options of the contract that this version refuses.
-const NOT_YET: [&str; 5] = ["compensate", "version", "upgrade", "portable", "handles"];
+const NOT_YET: [&str; 3] = ["compensate", "portable", "handles"];
 
 /// A whole number as written.
 pub(crate) struct Number {
@@ -63,6 +63,8 @@ pub(crate) struct Args {
     pub aliases: Vec<LitStr>,
     pub retention: Option<LitStr>,
     pub classify: Option<Path>,
+    pub version: Option<Number>,
+    pub upgrade: Option<Path>,
     pub payload: Option<Ident>,
     pub crate_path: Option<Path>,
     /// The options that were written, also the broken ones and those that were probably meant.
@@ -152,6 +154,8 @@ impl Args {
             "aliases" => self.aliases = option.texts(example)?,
             "retention" => self.retention = Some(option.text(example)?),
             "classify" => self.classify = Some(option.path(example)?),
+            "version" => self.version = Some(option.number(example)?),
+            "upgrade" => self.upgrade = Some(option.path(example)?),
             "payload" => self.payload = Some(option.inner(Ident::parse, example)?),
             _ => self.crate_path = Some(option.path(example)?),
         }

@@ -9,8 +9,8 @@ pub use std::time::Duration;
 
 pub use crate::client::{Submit, Target};
 pub use crate::command::{
-    Backoff, Command, CommandSpec, Context, Done, Failure, Handler, HandlerError, HandlerOutput,
-    HandlerReturn, Location, Mode, PrepareError, StateNeed, Unique, Verdict,
+    Backoff, Command, CommandError, CommandSpec, Context, Done, Failure, Handler, HandlerError,
+    HandlerOutput, HandlerReturn, Location, Mode, PrepareError, StateNeed, Unique, Verdict,
 };
 pub use crate::registry::Registration;
 
@@ -21,6 +21,16 @@ pub type Prepared<'a> = Result<BoxFuture<'a, Done>, PrepareError>;
 /// is not serde's would be an error here again.)
 pub fn decode<C: Command>(payload: &str) -> Result<C::Payload, PrepareError> {
     Ok(serde_json::from_str(payload)?)
+}
+
+/// Calls an `upgrade`. Generated code hands the path over as it is: there rustc tells what is wrong with
+/// its signature.
+pub fn upgrade<E: HandlerError>(
+    upgrade: fn(u32, serde_json::Value) -> Result<serde_json::Value, E>,
+    version: u32,
+    payload: serde_json::Value,
+) -> Result<serde_json::Value, CommandError> {
+    upgrade(version, payload).map_err(Into::into)
 }
 
 /// Takes state out of the context.

@@ -69,7 +69,7 @@ pub use client::{
 pub use command::{
     Backoff, Command, CommandError, CommandSpec, Context, Done, Failure, FailureKind, Handler,
     HandlerError, HandlerOutput, HandlerReturn, Location, Mode, Outcome, PrepareError, State,
-    StateNeed, StoredOutput, Unique, Verdict,
+    StateNeed, StoredOutput, Unique, Upgrade, Verdict,
 };
 pub use error::{AdminError, FinishError, SchemaError, StoreError, SubmitError};
 pub use futures_util::future::BoxFuture;

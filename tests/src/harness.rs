@@ -376,6 +376,12 @@ macro_rules! conformance {
                 a_count_at_its_end_stops_nobody,
                 a_row_that_cannot_be_read_stops_nobody,
             }
+            versions {
+                the_version_of_a_payload_is_stored,
+                older_payloads_are_upgraded_on_their_way_to_the_handler,
+                a_newer_payload_is_left_to_newer_binaries,
+                a_failed_upgrade_leaves_the_row_for_a_fixed_deploy,
+            }
             finish_in {
                 an_end_in_the_handlers_transaction_stands_whatever_follows,
                 an_end_that_is_rolled_back_never_happened,

@@ -23,6 +23,7 @@ pub(crate) struct Settings {
     pub biz_key: Option<(LitStr, Vec<Part>)>,
     pub unique: Option<Unique>,
     pub retention: Option<u64>,
+    pub version: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,7 @@ pub(super) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
     let biz_key = args.biz_key.as_ref().and_then(|text| biz_key(model, text, errors));
     let unique = unique(args, errors);
     let retention = args.retention.as_ref().and_then(|text| read(text, duration::parse, errors));
+    let version = version(args, errors);
     Some(Settings {
         command_type: command_type?,
         mode: mode?,
@@ -67,6 +69,7 @@ pub(super) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
         biz_key,
         unique,
         retention,
+        version,
     })
 }
 
@@ -205,6 +208,17 @@ fn unique(args: &Args, errors: &mut Errors) -> Option<Unique> {
             None
         }
     }
+}
+
+fn version(args: &Args, errors: &mut Errors) -> Option<u32> {
+    let version = number(args.version.as_ref(), "version", 1, 65_535, errors);
+    // A broken `version` has had its own error.
+    if let Some(path) = &args.upgrade
+        && (version == Some(1) || !args.has("version"))
+    {
+        errors.on(path, "`upgrade` has nothing to upgrade from: payloads without `version` are of version 1; add `version = 2`, and raise it with every change of the payload's shape");
+    }
+    version
 }
 
 fn biz_key(model: &Model, literal: &LitStr, errors: &mut Errors) -> Option<(LitStr, Vec<Part>)> {

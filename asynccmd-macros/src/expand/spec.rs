@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Ident, ReturnType};
+use syn::{Ident, Path, ReturnType};
 
 use crate::backoff::Backoff;
 use crate::check::{Mode, Settings, Unique};
@@ -145,6 +145,8 @@ fn setters(model: &Model, settings: &Settings) -> Vec<TokenStream> {
         let retention = duration(model, millis);
         quote!(.retention(#retention))
     }));
+    setters.extend(settings.version.map(|version| quote!(.version(#version))));
+    setters.extend(args.upgrade.as_ref().map(|path| upgrade(model, path)));
     let needs = model.having(Role::State).map(|argument| {
         let (ty, cfgs) = (&argument.ty, &argument.cfgs);
         quote!(#(#cfgs)* #rt::StateNeed::of::<#ty>())
@@ -153,6 +155,15 @@ fn setters(model: &Model, settings: &Settings) -> Vec<TokenStream> {
         setters.push(quote!(.needs(const { &[#(#needs),*] })));
     }
     setters
+}
+
+/// The user's function behind one pointer, whatever its error is.
+fn upgrade(model: &Model, path: &Path) -> TokenStream {
+    let span = located(path.span());
+    let rt = model.rt.at(span);
+    let (version, payload) = (local("version", span), local("payload", span));
+    let call = quote_spanned!(span=> #rt::upgrade);
+    quote!(.upgrade(|#version, #payload| #call(#path, #version, #payload)))
 }
 
 fn duration(model: &Model, millis: u64) -> TokenStream {

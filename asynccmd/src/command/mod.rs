@@ -10,6 +10,7 @@ mod outcome;
 pub(crate) mod ports;
 mod spec;
 mod state;
+mod version;
 
 pub use backoff::Backoff;
 pub use context::Context;
@@ -22,6 +23,8 @@ pub use outcome::{
 };
 pub use spec::{CommandSpec, Handler, Location, Mode, PrepareError, StateNeed, Unique};
 pub use state::State;
+pub use version::Upgrade;
+pub(crate) use version::decode_stored;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::{Backoff, Context, Done};
+use super::{Backoff, Context, Done, Upgrade};
 
 /// Where and how a command's attempts run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,6 +103,26 @@ pub enum PrepareError {
     /// The stored payload is not the handler's.
     #[error("the payload does not decode: {0}")]
     Undecodable(#[from] serde_json::Error),
+    /// The command's `upgrade` refused a payload of an older version, or panicked on it.
+    #[error("the payload was not upgraded from version {from} to {to}: {reason}")]
+    Upgrade {
+        /// The stored version.
+        from: u32,
+        /// The command's.
+        to: u32,
+        /// What `upgrade` said.
+        reason: String,
+    },
+    /// What the command's `upgrade` made of an older payload is not the handler's.
+    #[error("the payload, upgraded from version {from} to {to}, does not decode: {source}")]
+    Upgraded {
+        /// The stored version.
+        from: u32,
+        /// The command's.
+        to: u32,
+        /// What serde said.
+        source: serde_json::Error,
+    },
     /// A `#[state]` type that nobody gave. `Runtime::builder(…).start()` finds this first; only
     /// `testing::run_inline` comes this far.
     #[error("no state of type `{0}` was given; add `.state(…)`")]
@@ -153,8 +173,10 @@ pub struct CommandSpec {
     pub unique: Option<Unique>,
     /// How long SUCCESS and KILLED rows stay. Default: the runtime's.
     pub retention: Option<Duration>,
-    /// The version of the payload's shape. Default: 1.
+    /// The version of the payload's shape, 1 to 65535, stored with every row. Default: 1.
     pub payload_version: u32,
+    /// Makes this version of payloads of older ones. Default: they are decoded as they are.
+    pub upgrade: Option<Upgrade>,
     /// The state that the handler takes.
     pub needs: &'static [StateNeed],
     /// The annotated function's name.
@@ -186,6 +208,7 @@ impl CommandSpec {
             unique: None,
             retention: None,
             payload_version: 1,
+            upgrade: None,
             needs: &[],
             name,
             location,
@@ -244,6 +267,18 @@ impl CommandSpec {
     /// `retention = "…"`.
     pub const fn retention(mut self, retention: Duration) -> Self {
         self.retention = Some(retention);
+        self
+    }
+
+    /// `version = n`.
+    pub const fn version(mut self, version: u32) -> Self {
+        self.payload_version = version;
+        self
+    }
+
+    /// `upgrade(…)`.
+    pub const fn upgrade(mut self, upgrade: Upgrade) -> Self {
+        self.upgrade = Some(upgrade);
         self
     }
 

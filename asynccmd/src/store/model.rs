@@ -122,6 +122,7 @@ pub(crate) struct ClaimedRow {
     pub stored_type: String,
     pub biz_key: String,
     pub payload: String,
+    pub payload_version: u32,
     pub metadata: Option<String>,
     pub max_retry: u32,
     pub retry_count: u32,
@@ -326,8 +327,10 @@ pub struct CommandRow {
     pub command_type: String,
     /// The business key; empty if there is none.
     pub biz_key: String,
-    /// The payload's JSON text.
+    /// The payload's JSON text, as it was submitted.
     pub payload: String,
+    /// The version of the payload's shape, as the submitting binary had it.
+    pub payload_version: u32,
     /// The state.
     pub status: Status,
     /// The submit's own level, −2 to 2, lower first.

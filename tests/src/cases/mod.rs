@@ -23,3 +23,4 @@ pub mod submit;
 pub mod timing;
 pub mod unique;
 pub mod values;
+pub mod versions;

@@ -113,6 +113,7 @@ pub(super) fn claimed(row: &SqliteRow) -> Result<ClaimedRow> {
         crash_count: count(row.try_get(8)?),
         run_no: count(row.try_get(9)?),
         created_at: from_micros(row.try_get(10)?),
+        payload_version: count(row.try_get(13)?),
     })
 }
 
@@ -129,6 +130,7 @@ pub(super) fn command(row: &SqliteRow) -> Result<CommandRow> {
         command_type: row.try_get("cmd_type")?,
         biz_key: row.try_get("biz_key")?,
         payload: row.try_get("payload")?,
+        payload_version: count(row.try_get("payload_version")?),
         status: Status::from_stored(row.try_get("status")?),
         priority: row.try_get::<i64, _>("priority")?.clamp(-128, 127) as i8,
         max_retry: count(row.try_get("max_retry")?),
