@@ -37,7 +37,7 @@ const OPTIONS: [(&str, &str); 20] = [
 ];
 
 /// Options of the contract that this version refuses.
-const NOT_YET: [&str; 3] = ["compensate", "portable", "handles"];
+const NOT_YET: [&str; 2] = ["compensate", "handles"];
 
 /// A whole number as written.
 pub(crate) struct Number {
@@ -65,6 +65,8 @@ pub(crate) struct Args {
     pub classify: Option<Path>,
     pub version: Option<Number>,
     pub upgrade: Option<Path>,
+    /// The word itself.
+    pub portable: Option<Ident>,
     pub payload: Option<Ident>,
     pub crate_path: Option<Path>,
     /// The options that were written, also the broken ones and those that were probably meant.
@@ -156,6 +158,7 @@ impl Args {
             "classify" => self.classify = Some(option.path(example)?),
             "version" => self.version = Some(option.number(example)?),
             "upgrade" => self.upgrade = Some(option.path(example)?),
+            "portable" => self.portable = Some(option.word(example)?),
             "payload" => self.payload = Some(option.inner(Ident::parse, example)?),
             _ => self.crate_path = Some(option.path(example)?),
         }
@@ -231,6 +234,18 @@ impl Written {
         match behind.into_iter().next() {
             None => Ok(value),
             Some(token) => Err(unexpected(&self.name, &token)),
+        }
+    }
+
+    /// The option itself, which takes no value.
+    fn word(self, example: &str) -> syn::Result<Ident> {
+        match &self.value {
+            Value::Nothing => Ok(self.name),
+            Value::Assigned(tokens) if !tokens.is_empty() => {
+                Err(self.wrong(tokens, "no value", example))
+            }
+            Value::Assigned(_) => Err(self.wrong(&self.name, "no value", example)),
+            Value::Listed(group) => Err(self.wrong(group, "no value", example)),
         }
     }
 

@@ -6,8 +6,12 @@ pub use inventory;
 pub use serde;
 pub use std::string::String;
 pub use std::time::Duration;
+#[cfg(feature = "portable")]
+pub use typetag;
 
 pub use crate::client::{Submit, Target};
+#[cfg(feature = "portable")]
+pub use crate::command::AnyCommand;
 pub use crate::command::{
     Backoff, Command, CommandError, CommandSpec, Context, Done, Failure, Handler, HandlerError,
     HandlerOutput, HandlerReturn, Location, Mode, PrepareError, StateNeed, Unique, Verdict,
@@ -75,6 +79,36 @@ pub fn done_classified<R: HandlerReturn>(returned: R, classify: fn(&R::Error) ->
 pub fn submit<'a, C: Command>(to: impl Into<Target<'a>>, payload: C::Payload) -> Submit<'a, C> {
     Submit::new(to, payload)
 }
+
+/// What `portable` adds to a command: the tag is the routing key, by one literal.
+///
+/// A macro, because generated code can ask for no feature: `cfg` would ask for the user's.
+#[cfg(feature = "portable")]
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __portable {
+    ($name:ident, $tag:literal) => {
+        // What typetag generates names it so.
+        use $crate::__rt::typetag;
+
+        #[typetag::serde(name = $tag)]
+        impl $crate::__rt::AnyCommand for $name {}
+    };
+}
+
+/// What `portable` says without the feature.
+#[cfg(not(feature = "portable"))]
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __portable {
+    ($name:ident, $tag:literal) => {
+        ::core::compile_error!(
+            "`portable` needs asynccmd's feature of that name, because it costs every build; write `features = [\"portable\"]` at the dependency in Cargo.toml"
+        );
+    };
+}
+
+pub use __portable as portable;
 
 /// A value that can be part of a business key.
 #[diagnostic::on_unimplemented(

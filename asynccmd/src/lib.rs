@@ -62,10 +62,14 @@ mod time;
 
 pub use admin::{Admin, CommandDetail, Health, Kill, KillAnswer, Notice, Reason};
 pub use asynccmd_macros::command;
+#[cfg(feature = "portable")]
+pub use client::SubmitBoxed;
 pub use client::{
     BeginError, Client, ClientBuilder, Committed, InTransaction, Level, Place, Submit, SubmitAll,
     SubmitExt, SubmitStatus, Submitted, Target, Tx, When,
 };
+#[cfg(feature = "portable")]
+pub use command::AnyCommand;
 pub use command::{
     Backoff, Command, CommandError, CommandSpec, Context, Done, Failure, FailureKind, Handler,
     HandlerError, HandlerOutput, HandlerReturn, Location, Mode, Outcome, PrepareError, State,

@@ -59,6 +59,7 @@ pub(super) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
     let unique = unique(args, errors);
     let retention = args.retention.as_ref().and_then(|text| read(text, duration::parse, errors));
     let version = version(args, errors);
+    portable(model, errors);
     Some(Settings {
         command_type: command_type?,
         mode: mode?,
@@ -219,6 +220,14 @@ fn version(args: &Args, errors: &mut Errors) -> Option<u32> {
         errors.on(path, "`upgrade` has nothing to upgrade from: payloads without `version` are of version 1; add `version = 2`, and raise it with every change of the payload's shape");
     }
     version
+}
+
+/// A box holds the payload itself, and says of it what the command says: a marker beside a payload of
+/// another crate cannot.
+fn portable(model: &Model, errors: &mut Errors) {
+    if let (Some(word), Some(_)) = (&model.args.portable, model.whole()) {
+        errors.on(word, "`portable` is for payloads that are made here, and this one is of a type of its own; write its fields as plain arguments, or remove `portable`");
+    }
 }
 
 fn biz_key(model: &Model, literal: &LitStr, errors: &mut Errors) -> Option<(LitStr, Vec<Part>)> {

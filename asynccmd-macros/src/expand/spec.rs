@@ -28,6 +28,11 @@ pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> Token
     let command_type = &settings.command_type;
     let key = key(model, settings);
     let spec = spec(model, settings, name);
+    // Called at the option's word, where it says that it needs a feature.
+    let portable = model.args.portable.as_ref().map(|word| {
+        let (span, rt) = (located(word.span()), rt.at(located(word.span())));
+        quote_spanned!(span=> #rt::portable! { #name, #command_type })
+    });
     quote! {
         #(#cfgs)*
         #deprecated
@@ -41,6 +46,8 @@ pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> Token
             }
 
             #rt::inventory::submit! { #rt::Registration::of::<#name>() }
+
+            #portable
         };
     }
 }

@@ -11,6 +11,8 @@
 //! ```
 
 mod batch;
+#[cfg(feature = "portable")]
+mod boxed;
 mod cancel;
 mod context;
 mod limits;
@@ -26,6 +28,8 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 pub use batch::SubmitAll;
+#[cfg(feature = "portable")]
+pub use boxed::SubmitBoxed;
 pub use cancel::When;
 pub use options::Level;
 pub use submit::{Submit, SubmitExt, SubmitStatus, Submitted};

@@ -7,6 +7,8 @@ mod context;
 mod draft;
 mod failure;
 mod outcome;
+#[cfg(feature = "portable")]
+mod portable;
 pub(crate) mod ports;
 mod spec;
 mod state;
@@ -21,6 +23,8 @@ pub(crate) use outcome::panic_message;
 pub use outcome::{
     CommandError, Done, HandlerError, HandlerOutput, HandlerReturn, Outcome, StoredOutput, Verdict,
 };
+#[cfg(feature = "portable")]
+pub use portable::AnyCommand;
 pub use spec::{CommandSpec, Handler, Location, Mode, PrepareError, StateNeed, Unique};
 pub use state::State;
 pub use version::Upgrade;
