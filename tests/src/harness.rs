@@ -382,6 +382,11 @@ macro_rules! conformance {
                 a_newer_payload_is_left_to_newer_binaries,
                 a_failed_upgrade_leaves_the_row_for_a_fixed_deploy,
             }
+            portable {
+                a_mixed_batch_submits_each_box_as_its_command,
+                a_refused_box_is_named_and_nothing_is_written,
+                boxes_in_a_payload_are_submitted_with_its_success,
+            }
             finish_in {
                 an_end_in_the_handlers_transaction_stands_whatever_follows,
                 an_end_that_is_rolled_back_never_happened,

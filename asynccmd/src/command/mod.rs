@@ -28,6 +28,7 @@ pub use portable::AnyCommand;
 pub use spec::{CommandSpec, Handler, Location, Mode, PrepareError, StateNeed, Unique};
 pub use state::State;
 pub use version::Upgrade;
+#[cfg(feature = "testing")]
 pub(crate) use version::decode_stored;
 
 use serde::Serialize;

@@ -7,7 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
-use super::{Command, CommandError, CommandSpec, PrepareError, panic_message};
+#[cfg(feature = "testing")]
+use super::Command;
+use super::{CommandError, CommandSpec, PrepareError, panic_message};
 
 /// `upgrade(path)` as it is kept: makes the newest shape of a payload of the version that it is given.
 pub type Upgrade = fn(u32, Value) -> Result<Value, CommandError>;
@@ -44,6 +46,7 @@ impl CommandSpec {
 }
 
 /// Decodes a stored payload of `C`, upgraded if it is of an older version.
+#[cfg(feature = "testing")]
 pub(crate) fn decode_stored<C: Command>(
     version: u32,
     payload: &str,

@@ -14,6 +14,7 @@ pub mod order;
 pub mod outcomes;
 pub mod panics;
 pub mod pools;
+pub mod portable;
 pub mod retention;
 pub mod retries;
 pub mod rows;
