@@ -30,7 +30,7 @@ fn reports_of_every_version_still_decode() {
 fn a_lost_alias_is_found() {
     #[command(type = "golden.interpret", version = 3, payload(Forgetful))]
     async fn forgetful(report: i64) -> Result<(), CommandError> {
-        drop(report);
+        let _ = report;
         Ok(())
     }
     testing::golden!(Forgetful, "tests/golden/interpret.json");

@@ -75,6 +75,13 @@ impl dyn AnyCommand {
     }
 }
 
+/// So that boxes can be a payload's fields.
+impl Clone for Box<dyn AnyCommand> {
+    fn clone(&self) -> Self {
+        self.open_clone()
+    }
+}
+
 /// What is known of a command behind a pointer.
 ///
 /// Named apart from [`Command`]'s and `dyn AnyCommand`'s own, so that neither hides the other.
@@ -87,9 +94,11 @@ pub trait Erased: Any {
     fn open_payload(&self) -> Result<String, serde_json::Error>;
     #[doc(hidden)]
     fn open_any(&self) -> &dyn Any;
+    #[doc(hidden)]
+    fn open_clone(&self) -> Box<dyn AnyCommand>;
 }
 
-impl<C: Command<Payload = C> + Serialize> Erased for C {
+impl<C: Command<Payload = C> + AnyCommand + Serialize + Clone> Erased for C {
     fn open_spec(&self) -> CommandSpec {
         C::SPEC
     }
@@ -104,5 +113,9 @@ impl<C: Command<Payload = C> + Serialize> Erased for C {
 
     fn open_any(&self) -> &dyn Any {
         self
+    }
+
+    fn open_clone(&self) -> Box<dyn AnyCommand> {
+        Box::new(self.clone())
     }
 }
