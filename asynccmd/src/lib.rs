@@ -60,7 +60,10 @@ mod store;
 pub mod testing;
 mod time;
 
-pub use admin::{Admin, CommandDetail, Health, Kill, KillAnswer, Notice, Reason};
+pub use admin::{
+    Admin, CommandDetail, ExportError, Health, Import, ImportError, Imported, Kill, KillAnswer,
+    LineFault, LineProblem, Notice, Reason, Skipped,
+};
 pub use asynccmd_macros::command;
 #[cfg(feature = "portable")]
 pub use client::SubmitBoxed;

@@ -387,6 +387,14 @@ macro_rules! conformance {
                 a_refused_box_is_named_and_nothing_is_written,
                 boxes_in_a_payload_are_submitted_with_its_success,
             }
+            transfer {
+                an_export_is_imported_as_it_was,
+                exported_dead_letters_run_where_they_are_imported,
+                older_lines_are_imported_by_aliases_and_upgrades,
+                a_file_with_broken_lines_is_refused_by_their_numbers,
+                unknown_types_are_skipped_on_request_only,
+                rows_that_cannot_be_decoded_are_exported_too,
+            }
             finish_in {
                 an_end_in_the_handlers_transaction_stands_whatever_follows,
                 an_end_that_is_rolled_back_never_happened,

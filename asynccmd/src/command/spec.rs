@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 use super::{Backoff, Context, Done, Upgrade};
 
@@ -21,7 +22,8 @@ pub enum Mode {
 }
 
 /// How long a business key keeps others of its type out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unique {
     /// While the command is PENDING or RUNNING. A fact that arrives while the command runs is lost.

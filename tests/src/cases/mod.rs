@@ -22,6 +22,7 @@ pub mod shutdown;
 pub mod start;
 pub mod submit;
 pub mod timing;
+pub mod transfer;
 pub mod unique;
 pub mod values;
 pub mod versions;
