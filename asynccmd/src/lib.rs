@@ -33,7 +33,11 @@
 //! | take it back | [`Client::cancel`], [`Client::reschedule`] |
 //! | run it | [`Runtime`], [`Pool`], [`Context`], [`Registry`] |
 //! | end it in the handler's transaction | [`Context::finish_in`] |
-//! | operate | [`Client::admin`], [`Health`], [`Filter`], [`Status`] |
+//! | operate | [`Client::admin`], [`Health`], [`Filter`], [`Status`], [`Admin::export`], [`Admin::import`] |
+#![cfg_attr(
+    feature = "portable",
+    doc = "| have commands in files and serde types | [`AnyCommand`], [`Client::submit_boxed`] |"
+)]
 #![cfg_attr(feature = "testing", doc = "| test | [`testing`] |")]
 #![cfg_attr(
     not(feature = "testing"),
