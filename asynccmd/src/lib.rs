@@ -87,10 +87,9 @@ pub use futures_util::future::BoxFuture;
 pub use ids::{CommandId, InstanceId, Uid};
 pub use registry::{Problem, Registration, Registry, RegistryBuilder, RegistryError};
 pub use runtime::{
-    Around, ConfigError, DeadLetter, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder,
-    StartError,
+    Around, ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder, StartError,
 };
-pub use store::model::{CommandRow, FailureRow, Filter, Status, TypeCount, Which};
+pub use store::model::{CommandRow, DeadLetter, FailureRow, Filter, Status, TypeCount, Which};
 pub use store::{Backend, Database, migrate};
 
 #[cfg(doctest)]

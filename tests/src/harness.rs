@@ -55,6 +55,9 @@ pub trait Back: Sized + Send + Sync + 'static {
         Runtime::builder(self.database()).registry(registry).stall_timeout(Duration::from_secs(2))
     }
 
+    /// A transaction beside which no write of a runtime gets through.
+    fn hold_everything(&self) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send;
+
     /// Puts PENDING commands into the hands of an instance that has died without anybody noticing
     /// yet: RUNNING, with a receipt, and a heartbeat of long ago. Returns the instance's number.
     fn hold_by_a_dead_instance(&self, ids: &[CommandId]) -> impl Future<Output = i64> + Send;
@@ -132,6 +135,10 @@ impl Back for OnSqlite {
 
     async fn number(&self, sql: impl Into<String> + Send) -> i64 {
         sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&self.pool).await.unwrap()
+    }
+
+    async fn hold_everything(&self) -> sqlx::Transaction<'static, Sqlite> {
+        self.pool.begin_with("begin immediate").await.unwrap()
     }
 
     async fn hold_by_a_dead_instance(&self, ids: &[CommandId]) -> i64 {
@@ -358,6 +365,7 @@ macro_rules! conformance {
             retries {
                 every_backoff_waits_as_declared,
                 classify_judges_the_handlers_error,
+                a_retry_waits_for_no_poll,
             }
             panics {
                 a_panic_in_an_async_handler_is_a_failure,
@@ -435,7 +443,8 @@ macro_rules! conformance {
             health {
                 a_dead_letter_is_down_until_it_is_handled,
                 missing_and_strange_tables_are_a_reason,
-                a_database_that_does_not_answer_is_a_reason,
+                a_busy_pool_is_no_reason,
+                a_database_that_is_away_is_a_reason_and_costs_nothing,
                 a_runtime_that_is_gone_is_not_ready,
                 a_stuck_scheduler_is_a_reason_and_recovers,
                 a_long_running_command_is_named,

@@ -40,7 +40,7 @@ async fn start(pool: &SqlitePool) -> Result<Runtime, StartError> {
 }
 
 async fn refused(pool: &SqlitePool) -> StoreError {
-    match start(pool).await.err().expect("this cannot start") {
+    match start(pool).await.expect_err("this cannot start") {
         StartError::Store(error) => error,
         other => panic!("{other}"),
     }

@@ -10,7 +10,7 @@ use super::Admin;
 use crate::command::ports::Vitals;
 use crate::error::{SchemaError, StoreError};
 use crate::ids::CommandId;
-use crate::runtime::DeadLetter;
+use crate::store::model::DeadLetter;
 use crate::time::human;
 
 /// How many dead letters `health` names.
@@ -231,10 +231,7 @@ impl Admin {
     ) -> Result<(Option<Reason>, Option<Notice>), StoreError> {
         let store = &self.client.database().store;
         let (count, newest) = store.dead(NAMED).await?;
-        let dead = (count > 0).then(|| Reason::DeadLetters {
-            count,
-            newest: newest.into_iter().map(DeadLetter::from).collect(),
-        });
+        let dead = (count > 0).then_some(Reason::DeadLetters { count, newest });
         let mut unknown = Vec::new();
         if let Some(known) = known {
             unknown = store.pending_types().await?;

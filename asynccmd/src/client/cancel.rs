@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::Client;
 use super::limits;
-use super::target::{Connected, Notes, Place, due_at_once};
+use super::target::{Connected, Notes, Place};
 use crate::command::{Command, Due};
 use crate::error::SubmitError;
 use crate::store::model::Which;
@@ -122,7 +122,7 @@ impl Client {
                     let moved =
                         client.database().store.reschedule(stored_type, &which, due).await?;
                     count += moved;
-                    if moved > 0 && due_at_once(due) {
+                    if moved > 0 {
                         notes.due(stored_type);
                     }
                 }
@@ -132,7 +132,7 @@ impl Client {
                 for stored_type in stored_types::<C>() {
                     let moved = conn.reschedule(stored_type, &which, due).await?;
                     count += moved;
-                    if let Some(tx) = tx.as_mut().filter(|_| moved > 0 && due_at_once(due)) {
+                    if let Some(tx) = tx.as_mut().filter(|_| moved > 0) {
                         tx.notes.due(stored_type);
                     }
                 }

@@ -71,10 +71,7 @@ impl Notes {
     pub(super) fn inserted(&mut self, drafts: &[Draft], rows: &[Inserted]) {
         for (draft, row) in drafts.iter().zip(rows).filter(|(_, row)| row.created) {
             self.created += 1;
-            if !due_at_once(draft.due) {
-                continue;
-            }
-            if draft.immediate {
+            if draft.immediate && due_at_once(draft.due) {
                 self.visible.immediate.push((row.id, draft.command_type));
             } else {
                 self.due(draft.command_type);
@@ -82,7 +79,7 @@ impl Notes {
         }
     }
 
-    /// Notes that something of this type is due.
+    /// Notes that something of this type is due, now or later: the scheduler looks when.
     pub(super) fn due(&mut self, command_type: &'static str) {
         if !self.visible.due.contains(&command_type) {
             self.visible.due.push(command_type);
@@ -91,7 +88,7 @@ impl Notes {
 }
 
 /// A guess by this machine's clock, for wake-ups alone: the database's decides what is claimed.
-pub(super) fn due_at_once(due: Due) -> bool {
+fn due_at_once(due: Due) -> bool {
     match due {
         Due::After(wait) => wait.is_zero(),
         Due::At(at) => at <= chrono::Utc::now(),

@@ -22,7 +22,7 @@ pub(crate) trait AttemptPort: Send + Sync {
 pub(crate) struct Committed {
     /// Those to be started by id: due at once, of a type with mode `immediate`.
     pub immediate: Vec<(CommandId, &'static str)>,
-    /// The other types of which something is due at once.
+    /// The other types of which something has become due, at once or later.
     pub due: Vec<&'static str>,
 }
 

@@ -28,6 +28,9 @@ use crate::ids::{CommandId, Token};
 use crate::registry::Registry;
 use crate::store::model::{ClaimedRow, End, Ending, NewFailure};
 
+/// The wait of a row whose handler was not run, for no reason of the runtime's.
+const NEVER_RUN: Duration = Duration::from_secs(1);
+
 /// A claimed row on its way to a worker.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -196,16 +199,22 @@ impl Attempt {
                     return handler.await;
                 }
                 let next = Next { hooks: &self.hooks, ctx, handler: Box::pin(handler) };
-                guard(next.run(), Some(running), None).await
+                guard(hooked(next), Some(running), None).await
             }
             Handler::Blocking(call) => {
                 let handler = Box::pin(blocking(*spec, call, stored, Arc::clone(ctx)));
                 let next = Next { hooks: &self.hooks, ctx, handler };
                 // Never dropped early: its thread would go on while the row says that it has ended.
-                guard(next.run(), None, None).await
+                guard(hooked(next), None, None).await
             }
         }
     }
+}
+
+/// The hooks and the handler within them. Called within the future: a hook may panic before it has made
+/// one of its own.
+fn hooked(next: Next<'_>) -> BoxFuture<'_, Done> {
+    Box::pin(async move { next.run().await })
 }
 
 /// Runs a plain function on the pool's blocking threads.
@@ -320,8 +329,16 @@ fn conclude(
         }
         Done::Cancelled => match stopped {
             Some(Stop::Kill(reason)) => End::Cancel { reason: reason.clone() },
-            // Shut down, or never run; a fenced row does not take it.
-            _ => End::Release { wait: Duration::ZERO },
+            // The timeout has cancelled the handler, and with it a hook that still had to wait for
+            // something: that counts as well.
+            Some(Stop::Timeout) => {
+                let timeout = spec.timeout.unwrap_or_default();
+                conclude(Done::TimedOut(timeout), spec, row, stopped, delete, follow_ups)
+            }
+            // A fenced row does not take it.
+            Some(Stop::Shutdown | Stop::Fenced) => End::Release { wait: Duration::ZERO },
+            // Never run: the threads are going down, or a hook says so, who must not turn in a circle.
+            None => End::Release { wait: NEVER_RUN },
         },
     }
 }
@@ -376,5 +393,91 @@ impl AttemptPort for Port {
 
     fn ends_in_transaction(&self, _id: CommandId, _token: Token) {
         self.running.ends_in_transaction();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Location;
+    use crate::ids::Uid;
+
+    fn spec() -> CommandSpec {
+        let place = Location::new("p", "m", "f.rs", 1, 1);
+        let handler = Handler::Blocking(|_, _| Ok(Done::Cancelled));
+        CommandSpec::new("t", "t", place, handler).timeout(Duration::from_secs(3))
+    }
+
+    fn row() -> ClaimedRow {
+        ClaimedRow {
+            id: CommandId(1),
+            uid: Uid::random(),
+            stored_type: "t".into(),
+            biz_key: String::new(),
+            payload: "{}".into(),
+            metadata: None,
+            max_retry: 5,
+            retry_count: 0,
+            crash_count: 0,
+            run_no: 1,
+            created_at: crate::time::EARLIEST,
+        }
+    }
+
+    /// A hook that awaits something after the handler's timeout is dropped there.
+    #[test]
+    fn a_timeout_counts_even_if_it_has_cancelled_a_hook() {
+        let end = conclude(Done::Cancelled, &spec(), &row(), Some(&Stop::Timeout), false, vec![]);
+        let End::Retry { failure, .. } = end else { panic!("{end:?}") };
+        assert_eq!(failure.kind, FailureKind::Timeout);
+        assert!(failure.message.contains("3s"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_hook_that_says_cancelled_does_not_turn_in_a_circle() {
+        let end = conclude(Done::Cancelled, &spec(), &row(), None, false, vec![]);
+        assert!(matches!(end, End::Release { wait } if wait == NEVER_RUN), "{end:?}");
+        let end = conclude(Done::Cancelled, &spec(), &row(), Some(&Stop::Shutdown), false, vec![]);
+        assert!(matches!(end, End::Release { wait } if wait.is_zero()), "{end:?}");
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_panics_before_it_has_made_a_future_is_a_panic_of_the_attempt() {
+        struct Bomb;
+        impl Around for Bomb {
+            fn around<'a>(&'a self, _: &'a Context, _: Next<'a>) -> BoxFuture<'a, Done> {
+                panic!("no future")
+            }
+        }
+        struct Nobody;
+        impl AttemptPort for Nobody {
+            fn database(&self) -> Option<&str> {
+                None
+            }
+            fn lease_lost(&self) -> bool {
+                false
+            }
+            fn progress(&self, _: CommandId, _: Token, _: Progress) {}
+            fn ends_in_transaction(&self, _: CommandId, _: Token) {}
+        }
+        let info = AttemptInfo {
+            id: CommandId(1),
+            uid: Uid::random(),
+            command_type: "t",
+            attempt: 1,
+            run_no: 1,
+            max_retry: 5,
+            biz_key: String::new(),
+            metadata: None,
+            created_at: crate::time::EARLIEST,
+            token: Token::random(),
+            delete: false,
+        };
+        let cancel = tokio_util::sync::CancellationToken::new();
+        let ctx = Context::new(info, Arc::new(State::new()), cancel, Arc::new(Nobody));
+        let hooks: [Arc<dyn Around>; 1] = [Arc::new(Bomb)];
+        let handler = Box::pin(async { Done::Cancelled });
+        let done = guard(hooked(Next { hooks: &hooks, ctx: &ctx, handler }), None, None).await;
+        assert!(matches!(&done, Done::Panicked(text) if text == "no future"), "{done:?}");
     }
 }

@@ -13,13 +13,14 @@ use super::Runtime;
 use super::config::{Config, ConfigError, Overflow, Poll};
 use super::engine::{self, Engine};
 use super::faults::Faults;
-use super::hooks::{Around, DeadLetter, OnDead};
+use super::hooks::{Around, OnDead};
 use super::pool::Pool;
 use crate::client::{Client, ClientBuilder};
 use crate::command::{Command, State};
 use crate::error::StoreError;
 use crate::registry::{self, Registry, RegistryError, Setup};
 use crate::store::Database;
+use crate::store::model::DeadLetter;
 
 /// Why a runtime did not start. Nothing was claimed.
 #[derive(Debug, thiserror::Error)]
@@ -205,6 +206,8 @@ impl RuntimeBuilder {
         let (started, starts) = oneshot::channel();
         let (stopped, stops) = watch::channel(false);
         let stop = CancellationToken::new();
+        // Whoever gives up this future leaves no runtime behind that nobody can stop.
+        let given_up = stop.clone().drop_guard();
         let engine = Engine {
             store: Arc::clone(&self.database.store),
             config: Arc::new(self.config),
@@ -222,6 +225,7 @@ impl RuntimeBuilder {
         let (client, port) = starts.await.map_err(|_| {
             StartError::Thread(io::Error::other("the runtime's thread ended at its start"))
         })??;
+        given_up.disarm();
         Ok(Runtime { client, port, stop, stopped: stops })
     }
 }

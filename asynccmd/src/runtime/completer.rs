@@ -17,7 +17,7 @@ use crate::command::FailureKind;
 use crate::ids::Token;
 use crate::registry::Registry;
 use crate::store::Store;
-use crate::store::model::{Death, End, Ended, Ending, NewFailure, Status};
+use crate::store::model::{DeadLetter, End, Ended, Ending, NewFailure, Status};
 
 /// The most rows of one write.
 const BATCH: usize = 500;
@@ -36,6 +36,12 @@ pub(super) struct Finished {
     pub(super) attempt: Option<Arc<Running>>,
     /// Freed by its drop.
     pub(super) place: super::room::Place,
+}
+
+impl Finished {
+    fn has_ended_in_transaction(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.has_ended_in_transaction())
+    }
 }
 
 /// The completer's letter box.
@@ -111,15 +117,18 @@ impl Completer {
         let mut again = Vec::new();
         let mut ended_of: HashMap<Token, usize> = HashMap::new();
         let mut orphaned = Vec::new();
-        let mut followed = Vec::new();
+        let mut due = Vec::new();
+        let mut dead = Vec::new();
         for (mut finished, ended) in batch.into_iter().zip(ended) {
             let (id, token) = (finished.ending.id, finished.ending.token);
             match ended {
                 Ended::As(status) => {
                     *ended_of.entry(token).or_default() += 1;
                     match status {
-                        Status::Dead => self.on_dead.call(death(&finished)),
-                        Status::Success => self.follow_ups(&finished, &mut followed),
+                        Status::Dead => dead.push(dead_letter(&finished)),
+                        Status::Success => self.follow_ups(&finished, &mut due),
+                        // Due again, now or later: the scheduler is to learn when.
+                        Status::Pending => self.due(finished.command_type, &mut due),
                         _ => {}
                     }
                 }
@@ -127,7 +136,13 @@ impl Completer {
                     again.push(finished);
                     continue;
                 }
-                Ended::Fenced => log_fenced(&finished),
+                Ended::Fenced => {
+                    // Its own transaction may have inserted them, unheard by anybody.
+                    if finished.has_ended_in_transaction() {
+                        self.follow_ups(&finished, &mut due);
+                    }
+                    log_fenced(&finished);
+                }
                 Ended::Refused(why) => {
                     tracing::error!(%id, r#type = finished.command_type, why, "the end of an attempt was refused");
                     finished.ending.end = refused(finished.ending.end, why);
@@ -152,10 +167,11 @@ impl Completer {
             // Reconciliation finds it: a receipt without rows.
             self.trouble.met("drop receipts", &error);
         }
-        if !followed.is_empty() {
-            self.inbox.committed(Vec::new(), &followed);
+        if !due.is_empty() {
+            self.inbox.committed(Vec::new(), &due);
         }
         self.inbox.active();
+        self.pulse.during(self.on_dead.tell(dead)).await;
         if !again.is_empty() {
             self.pulse.during(tokio::time::sleep(PAUSE)).await;
         }
@@ -165,27 +181,30 @@ impl Completer {
     /// Adds the positions of the types of a success's follow-ups, which are in their rows now.
     fn follow_ups(&self, finished: &Finished, types: &mut Vec<usize>) {
         let End::Success { follow_ups, .. } = &finished.ending.end else { return };
-        // Of a type without a handler here, another instance takes care.
-        let positions = follow_ups.iter().filter_map(|d| self.registry.position(d.command_type));
-        for position in positions {
-            if !types.contains(&position) {
-                types.push(position);
-            }
+        for draft in follow_ups {
+            self.due(draft.command_type, types);
         }
+    }
+
+    /// Adds the position of a type of which something is due. Of one without a handler here, another
+    /// instance takes care.
+    fn due(&self, command_type: &str, types: &mut Vec<usize>) {
+        let position = self.registry.position(command_type);
+        types.extend(position.filter(|position| !types.contains(position)));
     }
 }
 
-fn death(finished: &Finished) -> Death {
-    let (kind, message) = match &finished.ending.end {
+fn dead_letter(finished: &Finished) -> DeadLetter {
+    let (kind, error) = match &finished.ending.end {
         End::Dead { failure } => (failure.kind, failure.message.clone()),
         _ => (FailureKind::Error, String::new()),
     };
-    Death {
+    DeadLetter {
         id: finished.ending.id,
-        stored_type: finished.command_type.to_owned(),
+        command_type: finished.command_type.to_owned(),
         biz_key: finished.biz_key.clone(),
         kind,
-        message,
+        error,
     }
 }
 
@@ -204,9 +223,7 @@ fn refused(end: End, why: String) -> End {
 }
 
 fn log_fenced(finished: &Finished) {
-    let by_itself =
-        finished.attempt.as_ref().is_some_and(|attempt| attempt.has_ended_in_transaction());
-    if by_itself {
+    if finished.has_ended_in_transaction() {
         if let End::Retry { failure, .. } | End::Dead { failure } = &finished.ending.end {
             tracing::warn!(
                 id = %finished.ending.id,

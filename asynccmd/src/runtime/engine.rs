@@ -130,6 +130,7 @@ struct Parts {
     scheduler: JoinHandle<()>,
     completer: JoinHandle<()>,
     beside: CancellationToken,
+    keeper: JoinHandle<()>,
     workers: Vec<Arc<Workers>>,
     ledger: Arc<Ledger>,
     inbox: Arc<Inbox>,
@@ -260,7 +261,7 @@ impl Engine {
 
         let (claims, beside) = (CancellationToken::new(), CancellationToken::new());
         let completer = tokio::spawn(completer.run(finished));
-        tokio::spawn(keeper.run(peers, beside.clone()));
+        let keeper = tokio::spawn(keeper.run(peers, beside.clone()));
         tokio::spawn(recovery.run(claims.clone()));
         tokio::spawn(retention::run(
             Arc::clone(&self.store),
@@ -270,7 +271,8 @@ impl Engine {
         ));
         tokio::spawn(progress::run(Arc::clone(&self.store), board, trouble, beside.clone()));
         let scheduler = tokio::spawn(scheduler.run(claims.clone()));
-        let parts = Parts { claims, scheduler, completer, beside, workers, ledger, inbox, lease };
+        let parts =
+            Parts { claims, scheduler, completer, beside, keeper, workers, ledger, inbox, lease };
         (parts, port, client)
     }
 
@@ -299,13 +301,14 @@ impl Engine {
 
     fn retention_rules(&self) -> RetentionRules {
         RetentionRules {
-            default: self.config.retention,
+            // What has no handler here is another binary's to remove, whose rules are its own.
+            default: Duration::MAX,
             by_type: self
                 .registry
                 .specs()
                 .iter()
-                .filter_map(|spec| Some((spec, spec.retention?)))
-                .flat_map(|(spec, retention)| {
+                .flat_map(|spec| {
+                    let retention = spec.retention.unwrap_or(self.config.retention);
                     std::iter::once(spec.command_type)
                         .chain(spec.aliases.iter().copied())
                         .map(move |name| (name, retention))
@@ -348,6 +351,8 @@ impl Parts {
         // Ends when the last worker has let go of its end of the channel.
         let _ = tokio::time::timeout(SETTLE, self.completer).await;
         self.beside.cancel();
+        // A heartbeat under way would find no row, and register anew.
+        let _ = tokio::time::timeout(SETTLE, self.keeper).await;
         if !in_time(store.deregister(self.lease.get().instance())).await {
             tracing::warn!("the instance's row stays behind; another instance removes it");
         }

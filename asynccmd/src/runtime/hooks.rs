@@ -5,12 +5,12 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use crate::command::{Context, Done, FailureKind, panic_message};
-use crate::ids::CommandId;
-use crate::store::model::Death;
+use crate::command::{Context, Done, panic_message};
+use crate::store::model::DeadLetter;
 
 /// Code around every attempt: a tenant to set, a log line, a limit to await.
 ///
@@ -70,39 +70,6 @@ impl fmt::Debug for Next<'_> {
     }
 }
 
-/// A command that is DEAD: it failed for good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeadLetter {
-    /// The command.
-    pub id: CommandId,
-    /// Its stored type.
-    pub command_type: String,
-    /// Its business key; empty if there is none.
-    pub biz_key: String,
-    /// The kind of its last failure.
-    pub kind: FailureKind,
-    /// Its last failure in full.
-    pub error: String,
-}
-
-impl From<Death> for DeadLetter {
-    fn from(death: Death) -> Self {
-        let Death { id, stored_type, biz_key, kind, message } = death;
-        Self { id, command_type: stored_type, biz_key, kind, error: message }
-    }
-}
-
-impl fmt::Display for DeadLetter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "command {} `{}`", self.id, self.command_type)?;
-        if !self.biz_key.is_empty() {
-            write!(f, " {:?}", self.biz_key)?;
-        }
-        write!(f, ": {}: {}", self.kind, self.error)
-    }
-}
-
 /// The hooks called at every dead letter, after its commit. Best effort: an alert that must not be
 /// lost is a command of its own.
 #[derive(Clone, Default)]
@@ -111,19 +78,38 @@ pub(super) struct OnDead(pub(super) Vec<DeadHook>);
 /// What the builder's `on_dead` takes.
 pub(super) type DeadHook = Arc<dyn Fn(&DeadLetter) + Send + Sync>;
 
+/// How long the runtime waits for hooks. An alert whose server hangs must not stop the ends of commands,
+/// and with them the heartbeat.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 impl OnDead {
-    pub(super) fn call(&self, death: Death) {
-        let letter = DeadLetter::from(death);
-        tracing::error!(
-            id = %letter.id,
-            r#type = letter.command_type,
-            biz_key = letter.biz_key,
-            kind = %letter.kind,
-            error = letter.error,
-            "command is dead; retry or kill it"
-        );
+    /// Logs the letters and calls the hooks, in order and where they may block their thread.
+    pub(super) async fn tell(&self, letters: Vec<DeadLetter>) {
+        for letter in &letters {
+            tracing::error!(
+                id = %letter.id,
+                r#type = letter.command_type,
+                biz_key = letter.biz_key,
+                kind = %letter.kind,
+                error = letter.error,
+                "command is dead; retry or kill it"
+            );
+        }
+        if letters.is_empty() || self.0.is_empty() {
+            return;
+        }
+        let hooks = self.clone();
+        let called = tokio::task::spawn_blocking(move || {
+            letters.iter().for_each(|letter| hooks.call(letter));
+        });
+        if tokio::time::timeout(PATIENCE, called).await.is_err() {
+            tracing::warn!("on_dead hooks take longer than {PATIENCE:?}; going on beside them");
+        }
+    }
+
+    fn call(&self, letter: &DeadLetter) {
         for hook in &self.0 {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&letter))) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(letter))) {
                 let message = panic_message(panic);
                 tracing::error!(id = %letter.id, panic = message, "an on_dead hook panicked");
             }
@@ -134,5 +120,36 @@ impl OnDead {
 impl fmt::Debug for OnDead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OnDead({} hooks)", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::FailureKind;
+    use crate::ids::CommandId;
+
+    #[tokio::test]
+    async fn a_hook_that_hangs_is_not_waited_for_for_ever_and_one_that_panics_stops_no_other() {
+        let (called, calls) = std::sync::mpsc::channel();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let held = std::sync::Mutex::new(held);
+        let hooks = OnDead(vec![
+            Arc::new(|_: &DeadLetter| panic!("no")),
+            Arc::new(move |letter: &DeadLetter| {
+                called.send(letter.id).unwrap();
+                let _ = held.lock().unwrap().recv();
+            }),
+        ]);
+        let letter = DeadLetter {
+            id: CommandId(7),
+            command_type: "t".into(),
+            biz_key: String::new(),
+            kind: FailureKind::Error,
+            error: "e".into(),
+        };
+        hooks.tell(vec![letter]).await;
+        assert_eq!(calls.try_recv(), Ok(CommandId(7)));
+        drop(release);
     }
 }

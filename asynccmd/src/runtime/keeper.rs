@@ -132,11 +132,12 @@ impl Keeper {
     /// Sends a heartbeat and does what follows from it. Says when it was accepted.
     async fn beat(&self, watch: &mut Watch, in_turn: bool) -> Option<Instant> {
         let lease = self.lease.get();
-        let held_before = lease.holds();
         let sent = Instant::now();
         match self.store.heartbeat(lease.instance(), self.config.heartbeat_every()).await {
             Ok(Some(peers)) => {
                 let accepted = Instant::now();
+                // Asked now: while the answer was under way the scheduler may have turned without it.
+                let held_before = lease.holds();
                 lease.accepted(sent, self.config.lease_validity());
                 self.trouble.over();
                 if !held_before {
@@ -201,12 +202,7 @@ impl Keeper {
     /// Compares memory with receipts and rows, by (id, token).
     async fn reconcile(&self, lease: &Lease) -> Result<(), StoreError> {
         // Attempts: memory first, then rows. What is no longer RUNNING under its token was taken away.
-        let running: Vec<_> = self
-            .ledger
-            .running()
-            .into_iter()
-            .filter(|running| !running.has_ended_in_transaction())
-            .collect();
+        let running = self.ledger.running();
         if !running.is_empty() {
             let pairs: Vec<_> = running.iter().map(|r| (r.id, r.token)).collect();
             let held: HashMap<_, _> = self
@@ -216,9 +212,12 @@ impl Keeper {
                 .into_iter()
                 .map(|held| ((held.id, held.token), held.kill_reason))
                 .collect();
-            for running in running.iter().filter(|running| !running.has_ended_in_transaction()) {
+            for running in &running {
                 match held.get(&(running.id, running.token)) {
+                    // Asked after the rows were read: ended by its own commit, most likely.
+                    None if running.has_ended_in_transaction() => {}
                     None => running.stop(Stop::Fenced),
+                    // Also of one whose own transaction had an end in it: that was rolled back.
                     Some(Some(reason)) => running.stop(Stop::Kill(reason.clone())),
                     Some(None) => {}
                 }

@@ -142,11 +142,14 @@ impl Ledger {
         self.held().rounds.remove(&token);
     }
 
-    /// An attempt begins. Refused (`false`) if one of the same command runs here still, under an
-    /// earlier token: it is fenced, but its code has not stopped.
+    /// An attempt begins. Refused if one of the same command runs here still, under an earlier token:
+    /// its row was taken from it, which it is told, but its code has not stopped.
     pub(super) fn start(&self, running: &Arc<Running>) -> bool {
         match self.held().running.entry(running.id) {
-            Entry::Occupied(_) => false,
+            Entry::Occupied(earlier) => {
+                earlier.get().stop(Stop::Fenced);
+                false
+            }
             Entry::Vacant(place) => {
                 place.insert(Arc::clone(running));
                 true

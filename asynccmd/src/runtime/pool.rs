@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
@@ -99,11 +99,13 @@ impl Workers {
             if let Some((job, _)) = job {
                 let start = Instant::now();
                 attempt.run(job).await;
-                if start.elapsed() < Speed::WINDOW {
-                    self.speed().note(self.slot());
-                }
+                self.speed().ended(self.now(), start.elapsed());
             }
-            self.busy.fetch_sub(1, Ordering::AcqRel);
+            // Under the queue's lock, so that a push comes before this or after it.
+            let ready = self.ready();
+            if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 && ready.is_empty() {
+                self.speed().starves(self.now());
+            }
         }
     }
 
@@ -115,14 +117,14 @@ impl Workers {
         self.speed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self) -> u64 {
-        (self.origin.elapsed().as_micros() / Speed::SLOT.as_micros()) as u64
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
     }
 
     /// As many rows as ended within the last 50 ms and took no longer, at most 1,000: slow work is never
     /// claimed ahead.
     fn prefetch(&self) -> usize {
-        self.speed().lately(self.slot()).min(MAX_PREFETCH)
+        self.speed().lately(self.now()).min(MAX_PREFETCH)
     }
 
     /// How many more rows may be claimed for it now. Not worth a claim while less than half of what
@@ -144,13 +146,21 @@ impl Workers {
     }
 
     pub(super) fn push(&self, job: Job) {
-        self.ready().push_back((job, Instant::now()));
-        self.pushed.add_permits(1);
+        let mut ready = self.ready();
+        ready.push_back((job, Instant::now()));
+        self.fed(ready);
     }
 
     /// Before all others: for a suspect, which is never claimed ahead.
     pub(super) fn push_front(&self, job: Job) {
-        self.ready().push_front((job, Instant::now()));
+        let mut ready = self.ready();
+        ready.push_front((job, Instant::now()));
+        self.fed(ready);
+    }
+
+    fn fed(&self, ready: MutexGuard<'_, VecDeque<(Job, Instant)>>) {
+        self.speed().fed(self.now());
+        drop(ready);
         self.pushed.add_permits(1);
     }
 

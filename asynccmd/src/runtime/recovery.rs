@@ -52,9 +52,7 @@ impl Recovery {
                         );
                         self.inbox.everything();
                     }
-                    for death in recovered.dead {
-                        self.on_dead.call(death);
-                    }
+                    self.on_dead.tell(recovered.dead).await;
                     if !recovered.more {
                         return;
                     }

@@ -25,7 +25,7 @@ use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
 use crate::registry::Registry;
 use crate::store::Store;
-use crate::store::model::{Claim, ClaimedRow, Want};
+use crate::store::model::{Claim, ClaimedRow, DeadLetter, Want};
 
 /// After so long without a start a ready row is given back: fast work has turned slow.
 const READY_FOR: Duration = Duration::from_secs(1);
@@ -179,14 +179,15 @@ impl Scheduler {
     /// One round of claims. Says whether another one may bring more at once.
     async fn turn(&mut self) -> bool {
         let lease = self.lease.get();
-        if !lease.holds() || self.plan.paused_until.is_some_and(|until| Instant::now() < until) {
+        // A pause that is over is forgotten whatever follows: `wakes_at` sleeps until its end.
+        self.plan.paused_until = self.plan.paused_until.filter(|until| Instant::now() < *until);
+        if !lease.holds() || self.plan.paused_until.is_some() {
             // What was to start by id is found by a poll.
             for (_, position) in std::mem::take(&mut self.plan.immediate) {
                 self.kinds[position].dry = false;
             }
             return false;
         }
-        self.plan.paused_until = None;
         let immediate = self.claim_immediate(&lease).await;
         let due = match immediate {
             Ok(()) => self.claim_due(&lease).await,
@@ -244,12 +245,15 @@ impl Scheduler {
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
         let claim = self.pulse.during(store.claim_ids(lease.instance(), token, &names, &ids)).await;
-        let rows = self.settle(token, claim).inspect_err(|_| {
+        let claimed = self.settle(token, claim);
+        // What did not come is another instance's already, or not due yet by the database's clock: the
+        // claim that follows finds out, and when it will be.
+        if !claimed.as_ref().is_ok_and(|claimed| claimed.rows.len() == ids.len()) {
             for at in &types {
                 self.kinds[*at].dry = false;
             }
-        })?;
-        self.hand_over(rows.rows, token, lease, None);
+        }
+        self.hand_over(claimed?.rows, token, lease, None);
         Ok(())
     }
 
@@ -343,9 +347,6 @@ impl Scheduler {
         let claim =
             self.pulse.during(store.claim_suspect(lease.instance(), token, &known, &types)).await;
         let claimed = self.settle(token, claim)?;
-        for death in claimed.dead {
-            self.on_dead.call(death);
-        }
         if let Some(wait) = claimed.next_due {
             self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
         }
@@ -354,6 +355,7 @@ impl Scheduler {
             self.plan.lane = Some((Arc::downgrade(&lane), Instant::now()));
             self.hand_over(claimed.rows, token, lease, Some(lane));
         }
+        self.pulse.during(self.on_dead.tell(claimed.dead)).await;
         Ok(())
     }
 
@@ -446,8 +448,13 @@ impl Scheduler {
         if let Some(until) = self.plan.paused_until {
             // Nothing is claimed before; the poll that falls into the pause comes at its end.
             at = until;
-        } else if let Some((_, since)) = &self.plan.lane {
-            at = at.min(*since + SUSPECT_HOLD);
+        } else if self.lease.get().holds() {
+            // Without the lease no suspect is looked for, and the heartbeat that brings it back wakes
+            // the loop.
+            at = at.min(match &self.plan.lane {
+                Some((_, since)) => *since + SUSPECT_HOLD,
+                None => self.plan.suspects_at,
+            });
         }
         if self.pools.iter().any(|pool| pool.has_ready()) {
             at = at.min(now + READY_FOR / 4);
@@ -459,5 +466,5 @@ impl Scheduler {
 struct Claimed {
     rows: Vec<ClaimedRow>,
     next_due: Option<Duration>,
-    dead: Vec<crate::store::model::Death>,
+    dead: Vec<DeadLetter>,
 }

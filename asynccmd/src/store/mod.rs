@@ -33,8 +33,8 @@ use crate::command::Draft;
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use model::{
-    Claim, CommandRow, Death, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed, Operated,
-    Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want,
+    Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed,
+    Operated, Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want,
 };
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -187,7 +187,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn kill(&self, id: CommandId, reason: &str, force: bool) -> Result<Killed>;
 
     /// Commands in DEAD, cheaply; of the newest, at most `limit`.
-    async fn dead(&self, limit: usize) -> Result<(u64, Vec<Death>)>;
+    async fn dead(&self, limit: usize) -> Result<(u64, Vec<DeadLetter>)>;
 
     /// Counts by stored type and status. Reads the whole table.
     async fn census(&self) -> Result<Vec<TypeCount>>;

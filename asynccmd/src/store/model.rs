@@ -141,7 +141,7 @@ pub(crate) enum Claim {
         /// Until the next known row of these types is due, by the database's clock.
         next_due: Option<Duration>,
         /// Rows that became DEAD in the place of a start (suspects only).
-        dead: Vec<Death>,
+        dead: Vec<DeadLetter>,
     },
 }
 
@@ -226,14 +226,30 @@ pub(crate) struct Held {
     pub kill_reason: Option<String>,
 }
 
-/// A command that became DEAD.
+/// A command that is DEAD: it failed for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Death {
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// The command.
     pub id: CommandId,
-    pub stored_type: String,
+    /// Its stored type.
+    pub command_type: String,
+    /// Its business key; empty if there is none.
     pub biz_key: String,
+    /// The kind of its last failure.
     pub kind: FailureKind,
-    pub message: String,
+    /// Its last failure: in full as it happens, its first characters where it is read from the row.
+    pub error: String,
+}
+
+impl fmt::Display for DeadLetter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "command {} `{}`", self.id, self.command_type)?;
+        if !self.biz_key.is_empty() {
+            write!(f, " {:?}", self.biz_key)?;
+        }
+        write!(f, ": {}: {}", self.kind, self.error)
+    }
 }
 
 /// What a recovery round did.
@@ -242,7 +258,7 @@ pub(crate) struct Recovered {
     /// Rows that went to PENDING.
     pub rows: u64,
     /// Rows that went to DEAD.
-    pub dead: Vec<Death>,
+    pub dead: Vec<DeadLetter>,
     /// There are more receipts of the dead.
     pub more: bool,
 }

@@ -289,11 +289,14 @@ pub async fn a_retry_in_waits_as_the_handler_says<B: Back>(back: B) {
 /// one that watches gets to see it.
 pub async fn a_timeout_is_counted_and_drops_the_code<B: Back>(back: B) {
     let at = Setting::start(&back, registry()).await;
+    let begin = std::time::Instant::now();
     let mut ids = Vec::new();
     for watches in [true, false] {
         ids.push(submit_slow(&at.client(), watches).await.unwrap().id());
     }
     at.drain().await;
+    assert!(begin.elapsed() >= Duration::from_millis(100));
+    assert!(begin.elapsed() < Duration::from_secs(10), "nothing else ends them");
     assert_eq!((at.gate.entered(), at.gate.inside()), (2, 0), "the code has stopped");
     for id in ids {
         let dead = at.get(id).await;

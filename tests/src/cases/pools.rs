@@ -125,6 +125,11 @@ pub async fn a_type_limit_bounds_one_type_within_its_pool<B: Back>(back: B) {
     .await;
     submit_plainly_in_three(&at.client()).await.unwrap();
     at.gate.until_entered(2).await;
+    // The scheduler has turned, with a worker free and commands of the limited type due.
+    for count in 1..=2 {
+        submit_other(&at.client(), "turn".into()).await.unwrap();
+        at.log.until(6 + count).await;
+    }
     assert_eq!(at.gate.inside(), 2, "one of the limited type, and the other one");
     at.gate.open(7);
     at.drain().await;

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use asynccmd::{CommandError, Failure, FailureKind, Registry, Status, Verdict, command};
+use asynccmd::{
+    CommandError, Context, Failure, FailureKind, Outcome, Poll, Registry, Status, Verdict, command,
+};
 use chrono::TimeDelta;
 
 use super::outcomes::wait;
-use crate::harness::Back;
+use crate::harness::{Back, Log, until_row};
 use crate::setting::Setting;
 
 #[command(type = "outcomes.fixed", mode = "async_pool", backoff = "fixed(90s)")]
@@ -79,6 +81,16 @@ async fn judged(which: u8) -> Result<(), Judged> {
     })
 }
 
+#[command(type = "outcomes.soon", mode = "async_pool", backoff = "fixed(20ms)")]
+async fn soon(#[state] log: Log, ctx: &Context) -> Result<Outcome<()>, CommandError> {
+    log.add(ctx, "soon");
+    match ctx.run_no() {
+        1 => Err("not yet".into()),
+        2 => Ok(Outcome::Snooze(Duration::from_millis(20))),
+        _ => Ok(Outcome::Success(())),
+    }
+}
+
 fn registry() -> Registry {
     Registry::builder()
         .add::<Fixed>()
@@ -86,6 +98,7 @@ fn registry() -> Registry {
         .add::<Exponential>()
         .add::<Own>()
         .add::<Judgement>()
+        .add::<Soon>()
         .build()
 }
 
@@ -131,5 +144,16 @@ pub async fn classify_judges_the_handlers_error<B: Back>(back: B) {
         (pointless.status, pointless.kill_reason.as_deref()),
         (Status::Killed, Some("pointless"))
     );
+    at.end().await;
+}
+
+/// A retry and a snooze start when they are due: no poll comes within the hour.
+pub async fn a_retry_waits_for_no_poll<B: Back>(back: B) {
+    let hour = Poll::fixed_delay(Duration::from_secs(3600));
+    let at = Setting::start_with(&back, registry(), |builder| builder.poll(hour)).await;
+    let id = submit_soon(&at.client()).await.unwrap().id();
+    at.log.until(3).await;
+    let row = until_row(&at.client(), id, |row| row.status == Status::Success).await;
+    assert_eq!((row.run_no, row.retry_count), (3, 1));
     at.end().await;
 }

@@ -49,7 +49,7 @@ fn plainly() -> Registry {
 
 /// Refused, and nothing of it is left behind.
 async fn refused<B: Back>(back: &B, builder: RuntimeBuilder) -> StartError {
-    let refused = builder.start().await.err().expect("this cannot start");
+    let refused = builder.start().await.expect_err("this cannot start");
     assert_eq!(back.number("select count(*) from async_command_instance").await, 0);
     refused
 }

@@ -6,7 +6,7 @@ use asynccmd_tests::process::{PATIENCE, Process, Signal, until};
 use asynccmd_tests::work::Late;
 use sqlx::Sqlite;
 
-use super::site::{Burst, CALM, STALL, Site, health};
+use super::site::{Burst, CALM, CALM_STALL, Site, health};
 
 /// A process that was stopped past its lease starts nothing of it when it goes on, and changes nothing:
 /// neither by a success, a failure, a progress report nor the end in its own transaction.
@@ -168,7 +168,7 @@ async fn a_row_locked_at_the_last_finish_of_its_round_is_recovered() {
 #[tokio::test]
 async fn a_long_write_lock_kills_nobody() {
     let site = Site::new().await;
-    let args = ["--workers", "2"];
+    let args = [&CALM[..], &["--workers", "2"]].concat();
     let mut workers =
         [site.worker("the first", &args).await, site.worker("the second", &args).await];
     let ids = site.hold(&["later"; 4], Late::Nothing).await;
@@ -179,14 +179,16 @@ async fn a_long_write_lock_kills_nobody() {
     let mut instances = Vec::new();
     for worker in &mut workers {
         instances.push(worker.says("READY").await);
-        assert_eq!(health(worker).await, "up");
+        until("health is up", "up".to_owned(), PATIENCE, async || health(worker).await).await;
     }
 
     let writer = site.client.begin::<Sqlite>().await.unwrap();
     let locked = tokio::time::Instant::now();
     for worker in &mut workers {
-        until("health is down", true, STALL * 3, async || health(worker).await.starts_with("down"))
-            .await;
+        until("health is down", true, CALM_STALL * 3, async || {
+            health(worker).await.starts_with("down")
+        })
+        .await;
     }
     // One ends while it cannot be written.
     for worker in &mut workers {
@@ -194,7 +196,7 @@ async fn a_long_write_lock_kills_nobody() {
         worker.says_times("finished", 2).await;
     }
     // The lock itself is what is tested here, so its length is a length of time.
-    tokio::time::sleep_until(locked + STALL * 3).await;
+    tokio::time::sleep_until(locked + CALM_STALL * 3).await;
     for worker in &mut workers {
         let told = health(worker).await;
         assert!(told.starts_with("down"), "{told}");
@@ -207,9 +209,6 @@ async fn a_long_write_lock_kills_nobody() {
         until("health is up again", "up".to_owned(), PATIENCE, async || health(worker).await).await;
         worker.say("instance").await;
         assert_eq!(&worker.says("INSTANCE").await, instance, "it was declared dead");
-    }
-    for id in &ids {
-        assert_eq!(site.get(*id).await.row.run_no, 1);
     }
     site.assert_no_crash().await;
     site.all_is_well(|_| 1).await;

@@ -12,10 +12,11 @@ use asynccmd_tests::work::{Block, Effect, Hold, Late, effects};
 use sqlx::{Connection as _, SqliteConnection};
 use tokio::process::Command;
 
-/// The `stall_timeout` of workers that are to be found dead.
-pub(crate) const STALL: Duration = Duration::from_secs(1);
-/// Twice as long: of workers that are not, on a machine that may be busy.
+/// Workers that are to be found dead have the shortest `stall_timeout`, one second. This is for those
+/// that are not, on a machine that may be busy.
 pub(crate) const CALM: [&str; 2] = ["--stall", "2000"];
+/// The same.
+pub(crate) const CALM_STALL: Duration = Duration::from_secs(2);
 
 pub(crate) struct Site {
     back: OnSqlite,

@@ -38,14 +38,14 @@ pub(super) async fn claim(
                 .await?;
             claimed.take(rows)?;
         }
-        if claimed.ids.is_empty() {
+        if claimed.is_empty() {
             let lease = has_lease(&mut tx, instance).await?;
             tx.rollback().await?;
             if !lease {
                 return Ok(Claim::NoLease);
             }
         } else {
-            receipt(&mut tx, token, instance, &claimed.ids, now).await?;
+            claimed.receipts(&mut tx, token, instance, now).await?;
             tx.commit().await?;
         }
     }
@@ -71,14 +71,14 @@ pub(super) async fn claim_ids(
         .await?;
     let mut claimed = Claimed::default();
     claimed.take(rows)?;
-    if claimed.ids.is_empty() {
+    if claimed.is_empty() {
         let lease = has_lease(&mut tx, instance).await?;
         tx.rollback().await?;
         if !lease {
             return Ok(Claim::NoLease);
         }
     } else {
-        receipt(&mut tx, token, instance, &claimed.ids, now).await?;
+        claimed.receipts(&mut tx, token, instance, now).await?;
         tx.commit().await?;
     }
     Ok(Claim::Rows { rows: claimed.rows, next_due: None, dead: Vec::new() })
@@ -117,7 +117,7 @@ pub(super) async fn claim_suspect(
                 .fetch_all(&mut *tx)
                 .await?;
             for row in &rows {
-                dead.push(rows::death(row, FailureKind::Crashed)?);
+                dead.push(rows::dead_letter(row, FailureKind::Crashed)?);
             }
             sqlx::query(include_str!("sql/suspect_failure.sql"))
                 .bind(json_ids(dead.iter().map(|death| death.id)))
@@ -134,8 +134,8 @@ pub(super) async fn claim_suspect(
             .fetch_all(&mut *tx)
             .await?;
         claimed.take(rows)?;
-        if !claimed.ids.is_empty() {
-            receipt(&mut tx, token, instance, &claimed.ids, now).await?;
+        if !claimed.is_empty() {
+            claimed.receipts(&mut tx, token, instance, now).await?;
         }
         tx.commit().await?;
     }
@@ -247,9 +247,9 @@ impl Probe {
 /// Rows of a claim round in the order of the claim.
 #[derive(Default)]
 struct Claimed {
-    /// Every row that was marked, readable or not: the receipt must name them all.
-    ids: Vec<CommandId>,
     rows: Vec<ClaimedRow>,
+    /// Marked as well, and not readable.
+    unread: Vec<CommandId>,
 }
 
 impl Claimed {
@@ -261,16 +261,47 @@ impl Claimed {
         }
         order.sort_by_key(|(key, _)| *key);
         for ((_, _, id), row) in order {
-            self.ids.push(CommandId(id));
             match rows::claimed(&row) {
                 Ok(row) => self.rows.push(row),
-                // It is not run, and reconciliation releases it: the rest of the batch goes on.
-                Err(error) => tracing::error!(
-                    command.id = id,
-                    %error,
-                    "a claimed row cannot be read; was it edited by hand?"
-                ),
+                Err(error) => {
+                    tracing::error!(
+                        command.id = id,
+                        %error,
+                        "a claimed row cannot be read; was it edited by hand?"
+                    );
+                    self.unread.push(CommandId(id));
+                }
             }
+        }
+        Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.unread.is_empty()
+    }
+
+    /// The receipt of what was marked. Rows that cannot be read get one of their own: they are not run,
+    /// reconciliation finds a token that nobody here knows, and releases them.
+    async fn receipts(
+        &self,
+        conn: &mut SqliteConnection,
+        token: Token,
+        instance: InstanceId,
+        now: i64,
+    ) -> Result<()> {
+        if !self.rows.is_empty() {
+            let ids = json_ids(self.rows.iter().map(|row| row.id));
+            receipt(conn, token, instance, ids, now).await?;
+        }
+        if !self.unread.is_empty() {
+            let (ids, own) = (json_ids(self.unread.iter().copied()), Token::random());
+            sqlx::query(include_str!("sql/claim_unread.sql"))
+                .bind(&ids)
+                .bind(&token.as_bytes()[..])
+                .bind(&own.as_bytes()[..])
+                .execute(&mut *conn)
+                .await?;
+            receipt(conn, own, instance, ids, now).await?;
         }
         Ok(())
     }
@@ -287,13 +318,13 @@ async fn receipt(
     conn: &mut SqliteConnection,
     token: Token,
     instance: InstanceId,
-    ids: &[CommandId],
+    ids: String,
     now: i64,
 ) -> Result<()> {
     sqlx::query(include_str!("sql/receipt_insert.sql"))
         .bind(&token.as_bytes()[..])
         .bind(instance.0)
-        .bind(json_ids(ids.iter().copied()))
+        .bind(ids)
         .bind(now)
         .execute(conn)
         .await?;

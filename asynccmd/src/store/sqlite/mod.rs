@@ -28,8 +28,8 @@ use sqlx::{Sqlite, SqliteConnection};
 use super::conn::{AnyPool, Backend, Conn, sealed};
 use super::line::Line;
 use super::model::{
-    Claim, CommandRow, Death, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed, Operated,
-    Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want, Which,
+    Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed,
+    Operated, Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want, Which,
 };
 use super::{Result, Store};
 use crate::command::{Draft, Due};
@@ -134,8 +134,9 @@ impl Store for SqliteStore {
         // To come in is worth a wait: nothing else is late by it.
         self.lease.adjust(|options| options.busy_timeout(BUSY)).await;
         let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
-        // A heartbeat that waits for longer than its deadline would hold up the next one.
-        self.lease.adjust(|options| options.busy_timeout(BUSY.min(stall / 4))).await;
+        // A heartbeat gives up by itself before its deadline, a quarter of `stall`: given up from
+        // outside, its connection would go on waiting for the lock, and take it, for nobody.
+        self.lease.adjust(|options| options.busy_timeout(BUSY.min(stall / 5))).await;
         Ok(peers)
     }
 
@@ -278,7 +279,7 @@ impl Store for SqliteStore {
         operate::kill(&self.pool, id, reason, force).await.map_err(classify)
     }
 
-    async fn dead(&self, limit: usize) -> Result<(u64, Vec<Death>)> {
+    async fn dead(&self, limit: usize) -> Result<(u64, Vec<DeadLetter>)> {
         on!(self.read, DEADLINE, operate::dead, limit)
     }
 

@@ -7,7 +7,7 @@ use super::rows::{self, now};
 use crate::command::FailureKind;
 use crate::ids::CommandId;
 use crate::store::model::{
-    CommandRow, Death, FailureRow, Filter, Killed, Operated, Status, TypeCount,
+    CommandRow, DeadLetter, FailureRow, Filter, Killed, Operated, Status, TypeCount,
 };
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
@@ -174,7 +174,10 @@ pub(super) async fn kill(
     Ok(killed)
 }
 
-pub(super) async fn dead(conn: &mut SqliteConnection, limit: usize) -> Result<(u64, Vec<Death>)> {
+pub(super) async fn dead(
+    conn: &mut SqliteConnection,
+    limit: usize,
+) -> Result<(u64, Vec<DeadLetter>)> {
     let count: i64 =
         sqlx::query_scalar(include_str!("sql/dead_count.sql")).fetch_one(&mut *conn).await?;
     let newest = sqlx::query(include_str!("sql/dead.sql"))
@@ -184,7 +187,7 @@ pub(super) async fn dead(conn: &mut SqliteConnection, limit: usize) -> Result<(u
         .iter()
         .map(|row| {
             let kind: Option<&str> = row.try_get(4)?;
-            rows::death(row, kind.map_or(FailureKind::Error, FailureKind::from_stored))
+            rows::dead_letter(row, kind.map_or(FailureKind::Error, FailureKind::from_stored))
         })
         .collect::<Result<_>>()?;
     Ok((count.unsigned_abs(), newest))

@@ -72,7 +72,13 @@ async fn orphans(conn: &mut SqliteConnection, limit: usize) -> Result<Vec<Orphan
         .fetch_all(conn)
         .await?
         .iter()
-        .map(|row| Ok(Orphan { token: row.try_get(0)?, ids: rows::receipt_ids(row, 1)? }))
+        .filter_map(|row| match rows::receipt_ids(row, 1) {
+            Ok(ids) => Some(row.try_get(0).map(|token| Orphan { token, ids })),
+            Err(error) => {
+                tracing::error!(%error, "a receipt cannot be read; was it edited by hand?");
+                None
+            }
+        })
         .collect()
 }
 
@@ -104,7 +110,7 @@ async fn batch(
     let (mut pending, mut dead) = (0, Vec::new());
     for row in &rows {
         match rows::status(row, 4)? {
-            Status::Dead => dead.push(rows::death(row, FailureKind::Crashed)?),
+            Status::Dead => dead.push(rows::dead_letter(row, FailureKind::Crashed)?),
             Status::Pending => pending += 1,
             _ => {}
         }

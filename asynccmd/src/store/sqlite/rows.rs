@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::command::{FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
-use crate::store::model::{ClaimedRow, CommandRow, Death, FailureRow, Status, limits};
+use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status, limits};
 use crate::time::from_micros;
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
@@ -168,12 +168,12 @@ pub(super) fn failure(row: &SqliteRow) -> Result<FailureRow> {
 }
 
 /// A row of (id, type, business key, last error).
-pub(super) fn death(row: &SqliteRow, kind: FailureKind) -> Result<Death> {
-    Ok(Death {
+pub(super) fn dead_letter(row: &SqliteRow, kind: FailureKind) -> Result<DeadLetter> {
+    Ok(DeadLetter {
         id: id(row, 0)?,
-        stored_type: row.try_get(1)?,
+        command_type: row.try_get(1)?,
         biz_key: row.try_get(2)?,
         kind,
-        message: row.try_get(3)?,
+        error: row.try_get(3)?,
     })
 }

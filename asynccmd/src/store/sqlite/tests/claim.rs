@@ -163,3 +163,27 @@ async fn a_row_that_cannot_be_read_stops_no_other() {
     assert_eq!(db.store.receipts(db.me).await.unwrap()[0].ids, ids);
     db.audit().await;
 }
+
+/// Nobody runs it, so nobody ends it: the receipt of the others goes without it, and it stays to be found.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_keeps_a_receipt_when_its_round_has_ended() {
+    let db = Db::new().await;
+    let ids = db.submit(&drafts("a", 3)).await;
+    let mut conn = db.pool.acquire().await.unwrap();
+    sqlx::query("pragma ignore_check_constraints = on").execute(&mut *conn).await.unwrap();
+    sqlx::query("update async_command set uid = x'00' where id = ?")
+        .bind(ids[1].0)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    sqlx::query("pragma ignore_check_constraints = off").execute(&mut *conn).await.unwrap();
+    let round = db.claim("a", 9).await;
+    assert_eq!(round.ids(), [ids[0], ids[2]]);
+    db.audit().await;
+    db.end(&round, success()).await;
+    db.audit().await;
+    let receipts = db.store.receipts(db.me).await.unwrap();
+    assert_eq!(receipts.len(), 1);
+    assert_eq!(receipts[0].ids, [ids[1]]);
+    assert_ne!(receipts[0].token, round.token, "one that no ledger knows");
+}

@@ -18,7 +18,8 @@ use crate::command::{Draft, Due, FailureKind, StoredOutput, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
 use crate::store::Store as _;
 use crate::store::model::{
-    Claim, ClaimedRow, CommandRow, Death, End, Ended, Ending, FailureRow, NewFailure, Status, Want,
+    Claim, ClaimedRow, CommandRow, DeadLetter, End, Ended, Ending, FailureRow, NewFailure, Status,
+    Want,
 };
 
 const STALL: Duration = Duration::from_secs(60);
@@ -141,7 +142,7 @@ fn rows(claim: Claim) -> Vec<ClaimedRow> {
     }
 }
 
-fn dead(claim: Claim) -> Vec<Death> {
+fn dead(claim: Claim) -> Vec<DeadLetter> {
     match claim {
         Claim::Rows { dead, .. } => dead,
         Claim::NoLease => panic!("the instance has its lease"),

@@ -139,7 +139,7 @@ async fn counts_agree_with_the_rows() {
     db.submit(&[Draft { due: Due::After(STALL), ..draft("z") }]).await;
     let (count, newest) = db.store.dead(5).await.unwrap();
     assert_eq!((count, newest.len(), newest[0].id), (1, 1, dead));
-    assert_eq!((newest[0].kind, newest[0].message.as_str()), (FailureKind::Error, "broken"));
+    assert_eq!((newest[0].kind, newest[0].error.as_str()), (FailureKind::Error, "broken"));
     assert_eq!(db.store.pending_types().await.unwrap(), ["a", "z"]);
     assert_eq!(db.store.due_and_running(&["a", "z"]).await.unwrap(), (1, 1));
     assert_eq!(db.store.due_and_running(&["z"]).await.unwrap(), (0, 0));
