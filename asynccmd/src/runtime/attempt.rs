@@ -415,6 +415,7 @@ mod tests {
             stored_type: "t".into(),
             biz_key: String::new(),
             payload: "{}".into(),
+            payload_version: 1,
             metadata: None,
             max_retry: 5,
             retry_count: 0,

@@ -12,7 +12,7 @@ async fn a_test_file_that_does_not_name_the_library_is_told_so() {
         .create_if_missing(true);
     let pool = SqlitePool::connect_with(options).await.unwrap();
     asynccmd::migrate(&pool).await.unwrap();
-    let refused = Runtime::builder(pool).start().await.err().expect("there is nothing to run");
+    let refused = Runtime::builder(pool).start().await.expect_err("there is nothing to run");
     let told = refused.to_string();
     let StartError::Registry(error) = refused else { panic!("{told}") };
     assert_eq!(error.problems, [Problem::Empty]);
