@@ -56,6 +56,10 @@ fn commands_stand_in_types_of_ones_own() {
     assert!(filed.downcast_ref::<Wide>().is_none());
 }
 
+/// Rules are loaded once and shared.
+const fn shareable<T: Clone + Send + Sync>() {}
+const _: () = shareable::<Vec<Box<dyn AnyCommand>>>();
+
 #[test]
 fn the_tag_is_the_routing_key() {
     for spec in Registry::collect().specs().iter().filter(|spec| spec.name == "file") {
@@ -63,9 +67,6 @@ fn the_tag_is_the_routing_key() {
             parse(&format!(r#"{{"type":"{}","payload":{{"report":1}}}}"#, spec.command_type));
         assert_eq!(boxed.unwrap().spec().location, spec.location);
     }
-    let shared: fn() -> Vec<Box<dyn AnyCommand>> = Vec::new;
-    fn shareable<T: Send + Sync>(_: fn() -> T) {}
-    shareable(shared);
 }
 
 #[test]
