@@ -37,12 +37,25 @@ const OPTIONS: [(&str, &str); 20] = [
 ];
 
 /// Options of the contract that this version refuses.
-const NOT_YET: [&str; 4] = ["compensate", "version", "upgrade", "portable"];
+const NOT_YET: [&str; 1] = ["compensate"];
 
-/// Whether an option belongs to the declaration of a command, where that is apart from its handler. The
+/// The options that belong to the declaration of a command, where that is apart from its handler. The
 /// others belong to the handler; `crate` stands on either side.
+const DECLARED: [&str; 9] = [
+    "type",
+    "max_retry",
+    "priority",
+    "biz_key",
+    "unique",
+    "aliases",
+    "version",
+    "upgrade",
+    "portable",
+];
+
+/// Whether an option is one of a declaration.
 pub(crate) fn is_declared(name: &str) -> bool {
-    ["type", "max_retry", "priority", "biz_key", "unique", "aliases"].contains(&name)
+    DECLARED.contains(&name)
 }
 
 /// A whole number as written.
@@ -69,6 +82,10 @@ pub(crate) struct Args {
     pub aliases: Vec<LitStr>,
     pub retention: Option<LitStr>,
     pub classify: Option<Path>,
+    pub version: Option<Number>,
+    pub upgrade: Option<Path>,
+    /// The word itself.
+    pub portable: Option<Ident>,
     pub payload: Option<Ident>,
     pub crate_path: Option<Path>,
     /// The command, declared elsewhere, that the function handles.
@@ -186,6 +203,9 @@ impl Args {
             "aliases" => self.aliases = option.texts(example)?,
             "retention" => self.retention = Some(option.text(example)?),
             "classify" => self.classify = Some(option.path(example)?),
+            "version" => self.version = Some(option.number(example)?),
+            "upgrade" => self.upgrade = Some(option.path(example)?),
+            "portable" => self.portable = Some(option.word(example)?),
             "payload" => self.payload = Some(option.inner(Ident::parse, example)?),
             "handles" => self.handles = Some(option.inner(Path::parse_mod_style, example)?),
             _ => self.crate_path = Some(option.path(example)?),
@@ -262,6 +282,18 @@ impl Written {
         match behind.into_iter().next() {
             None => Ok(value),
             Some(token) => Err(unexpected(&self.name, &token)),
+        }
+    }
+
+    /// The option itself, which takes no value.
+    fn word(self, example: &str) -> syn::Result<Ident> {
+        match &self.value {
+            Value::Nothing => Ok(self.name),
+            Value::Assigned(tokens) if !tokens.is_empty() => {
+                Err(self.wrong(tokens, "no value", example))
+            }
+            Value::Assigned(_) => Err(self.wrong(&self.name, "no value", example)),
+            Value::Listed(group) => Err(self.wrong(group, "no value", example)),
         }
     }
 

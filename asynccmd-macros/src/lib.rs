@@ -81,20 +81,49 @@ use quote::quote;
 /// | `aliases("…", …)` | none | further stored types that are routed here: the names that the type had |
 /// | `retention = "…"` | the runtime's | how long finished rows stay; `"0s"` deletes at once |
 /// | `classify(path)` | all retry | `fn(&E) -> Verdict` on the handler's error: retry, retry in, fatal, cancel |
+/// | `version = n` | 1 | the version of the payload's shape, 1 to 65535, stored with every row. Raise it with every change of the fields that old rows do not decode as |
+/// | `upgrade(path)` | none | `fn(u32, serde_json::Value) -> Result<serde_json::Value, E>`: makes the newest shape of a payload of the older version that it is given; `E` as a handler's. Needs `version` of 2 or more |
+/// | `portable` | off | makes a `Box<dyn AnyCommand>` of this command a serde value: commands in files of rules, in a queue of another protocol, in batches of several types. Needs asynccmd's feature of that name, and costs every build about 25 ms, a release 70 ms and 17 kB |
 /// | `payload(Name)` | from the function | the generated struct's name |
 /// | `handles(X)` | | the function is the handler of `X`, which is declared by [`derive(Command)`](macro@Command) |
 /// | `crate(path)` | `::asynccmd` | where `asynccmd` is found, if it is renamed or re-exported |
 ///
 /// Durations are whole numbers of `d`, `h`, `m`, `s` and `ms`, combined as `1h30m`, at most `36500d`.
 ///
-/// `compensate`, `version`, `upgrade` and `portable` are refused: they are not supported yet.
+/// `compensate` is refused: it is not supported yet.
 ///
 /// # A command that is declared elsewhere
 /// With `handles(X)` the function takes the whole `X` as its `#[payload]`; `type`, `biz_key`, `unique`,
-/// `priority`, `max_retry` and `aliases` stand with `X`, and so does the helper. What is generated is the
-/// registration and `XHandler`, which stands for the handler where one is named, as in
-/// `Registry::builder().add::<XHandler>()`. A second handler of one `X` is refused by the compiler in the
-/// same module, else when the runtime starts, with both places.
+/// `priority`, `max_retry`, `aliases`, `version`, `upgrade` and `portable` stand with `X`, and so does the
+/// helper. What is generated is the registration and `XHandler`, which stands for the handler where one is
+/// named, as in `Registry::builder().add::<XHandler>()`. A second handler of one `X` is refused by the
+/// compiler in the same module, else when the runtime starts, with both places.
+///
+/// # Payloads over time
+/// Stored rows outlive the code that wrote them. A change that serde bridges (a new field with
+/// `#[serde(default)]`, a field less) needs nothing. For any other one raise `version`, and give by
+/// `upgrade` a function that makes the newest shape of what earlier versions wrote:
+///
+/// ```text
+/// #[command(type = "report.interpret", version = 2, upgrade(newest))]
+/// async fn interpret_report(report: i64, locale: String) -> Result<(), CommandError> { … }
+///
+/// fn newest(version: u32, mut payload: Value) -> Result<Value, String> {
+///     if version == 1 {
+///         payload["locale"] = "en".into();
+///     }
+///     Ok(payload)
+/// }
+/// ```
+///
+/// It runs for rows of older versions only, before decoding; of the newest version nothing is parsed
+/// twice. (As a `Value` a number is an `i64`, a `u64` or an `f64`, and keys are in no order of their own.)
+/// Where it fails or panics, or where what it made does not decode, the command is DEAD with kind
+/// `undecodable`; its row stays as it was submitted, and a retry after a fixed deploy runs it.
+///
+/// A row of a newer version than the binary's was written by a newer binary, in a rolling deploy or before
+/// one was taken back. An older binary that claims it gives it back at once, uncounted and with a warning,
+/// for 15 s and longer each time up to 5 min (±50 %), so that a newer one finds it first.
 ///
 /// # Errors
 /// What is wrong is a compile error on the token that is wrong, all of one attribute at once. Not
@@ -149,7 +178,8 @@ pub fn command(
 ///
 /// # Options
 /// What a submit writes into the row, and what holds wherever the handler runs: `type`, `biz_key`,
-/// `unique`, `priority`, `max_retry`, `aliases`, with the meanings of [`macro@command`], and `crate`.
+/// `unique`, `priority`, `max_retry`, `aliases`, `version`, `upgrade` and `portable`, with the meanings of
+/// [`macro@command`], and `crate`.
 /// Everything else says how attempts run, belongs to the handler and is refused here, as these are there.
 #[proc_macro_derive(Command, attributes(command))]
 pub fn derive_command(item: proc_macro::TokenStream) -> proc_macro::TokenStream {

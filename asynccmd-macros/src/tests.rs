@@ -109,6 +109,35 @@ fn a_handler_becomes_four_things() {
 }
 
 #[test]
+fn options_for_payloads_over_time_and_for_boxes_become_code() {
+    let text = |args: TokenStream| {
+        let item = quote!(
+            async fn pay(order_id: i64) -> Result<(), E> {
+                body
+            }
+        );
+        let expanded = Expanded::of(args, item);
+        assert_eq!(expanded.errors, [""; 0]);
+        let items: Vec<_> = expanded.items.iter().map(|item| item.to_token_stream()).collect();
+        items.iter().map(|item| item.to_string().replace(' ', "")).collect::<String>()
+    };
+    let plain = text(quote!(type = "order.pay"));
+    for word in [".version(", ".upgrade(", "portable!"] {
+        assert!(!plain.contains(word), "{word} in {plain}");
+    }
+    let all = text(quote!(type = "order.pay", version = 2, upgrade(old::newest), portable));
+    for code in [
+        ".version(2u32)",
+        "__rt::upgrade(old::newest,",
+        // The tag is the type's own literal.
+        "__rt::portable!{Pay,\"order.pay\"}",
+        "constTYPE:&'staticstr=\"order.pay\"",
+    ] {
+        assert!(all.contains(code), "{code} in {all}");
+    }
+}
+
+#[test]
 fn a_broken_attribute_leaves_function_type_and_helper() {
     let signature = quote!((order_id: i64, currency: String));
     for (args, count) in [
@@ -119,7 +148,8 @@ fn a_broken_attribute_leaves_function_type_and_helper() {
         (quote!("a"), 1),
         (quote!(type = "a", = , 7), 2),
         (quote!(type = "a" mode = "immediate"), 1),
-        (quote!(type = "a", portable, version = 2, compensate(X)), 3),
+        (quote!(type = "a", portable = 1, version = 0, upgrade = newest), 3),
+        (quote!(type = "a", version = 1, upgrade(newest), compensate(X)), 2),
         (quote!(type = "a", type = "b"), 2),
         (quote!(type = "a", classify = judge, backoff_fn), 2),
         (

@@ -15,14 +15,18 @@ pub use inventory;
 pub use serde;
 pub use std::string::String;
 pub use std::time::Duration;
+#[cfg(feature = "portable")]
+pub use typetag;
 
 use serde::de::DeserializeOwned;
 
 pub use crate::client::{Submit, Target};
+#[cfg(feature = "portable")]
+pub use crate::command::AnyCommand;
 pub use crate::command::{
-    Backoff, Command, CommandSpec, Context, Declaration, Done, Failure, Handler, HandlerError,
-    HandlerOutput, HandlerReturn, Handles, Location, Mode, PrepareError, StateNeed, Unique,
-    Verdict,
+    Backoff, Command, CommandError, CommandSpec, Context, Declaration, Done, Failure, Handler,
+    HandlerError, HandlerOutput, HandlerReturn, Handles, Location, Mode, PrepareError, StateNeed,
+    Unique, Verdict,
 };
 pub use crate::registry::Registration;
 
@@ -53,6 +57,16 @@ pub fn decode_for<H: Handles, P: Whole<H::Command>>(payload: &str) -> Result<P, 
 /// Whether the command of a handler is declared apart from it.
 pub const fn is_apart<H: Handles>() -> bool {
     <H::Command as Command>::DECLARATION.mode.is_none()
+}
+
+/// Calls an `upgrade`. Generated code hands the path over as it is: there rustc tells what is wrong with
+/// its signature.
+pub fn upgrade<E: HandlerError>(
+    upgrade: fn(u32, serde_json::Value) -> Result<serde_json::Value, E>,
+    version: u32,
+    payload: serde_json::Value,
+) -> Result<serde_json::Value, CommandError> {
+    upgrade(version, payload).map_err(Into::into)
 }
 
 /// Takes state out of the context.
@@ -97,6 +111,36 @@ pub fn done_classified<R: HandlerReturn>(returned: R, classify: fn(&R::Error) ->
 pub fn submit<'a, C: Command>(to: impl Into<Target<'a>>, payload: C::Payload) -> Submit<'a, C> {
     Submit::new(to, payload)
 }
+
+/// What `portable` adds to a command: the tag is the routing key, by one literal.
+///
+/// A macro, because generated code can ask for no feature: `cfg` would ask for the user's.
+#[cfg(feature = "portable")]
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __portable {
+    ($name:ident, $tag:literal) => {
+        // What typetag generates names it so.
+        use $crate::__rt::typetag;
+
+        #[typetag::serde(name = $tag)]
+        impl $crate::__rt::AnyCommand for $name {}
+    };
+}
+
+/// What `portable` says without the feature.
+#[cfg(not(feature = "portable"))]
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __portable {
+    ($name:ident, $tag:literal) => {
+        ::core::compile_error!(
+            "`portable` needs asynccmd's feature of that name, because it costs every build; write `features = [\"portable\"]` at the dependency in Cargo.toml"
+        );
+    };
+}
+
+pub use __portable as portable;
 
 /// A value that can be part of a business key.
 #[diagnostic::on_unimplemented(

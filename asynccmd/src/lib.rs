@@ -33,7 +33,11 @@
 //! | take it back | [`Client::cancel`], [`Client::reschedule`] |
 //! | run it | [`Runtime`], [`Pool`], [`Context`], [`Registry`] |
 //! | end it in the handler's transaction | [`Context::finish_in`] |
-//! | operate | [`Client::admin`], [`Health`], [`Filter`], [`Status`] |
+//! | operate | [`Client::admin`], [`Health`], [`Filter`], [`Status`], [`Admin::export`], [`Admin::import`] |
+#![cfg_attr(
+    feature = "portable",
+    doc = "| have commands in files and serde types | [`AnyCommand`], [`Client::submit_boxed`] |"
+)]
 #![cfg_attr(feature = "testing", doc = "| test | [`testing`] |")]
 #![cfg_attr(
     not(feature = "testing"),
@@ -60,16 +64,23 @@ mod store;
 pub mod testing;
 mod time;
 
-pub use admin::{Admin, CommandDetail, Health, Kill, KillAnswer, Notice, Reason};
+pub use admin::{
+    Admin, CommandDetail, ExportError, Health, Import, ImportError, Imported, Kill, KillAnswer,
+    LineFault, LineProblem, Notice, Reason, Skipped,
+};
 pub use asynccmd_macros::{Command, command};
+#[cfg(feature = "portable")]
+pub use client::SubmitBoxed;
 pub use client::{
     BeginError, Client, ClientBuilder, Committed, InTransaction, Level, Place, Submit, SubmitAll,
     SubmitExt, SubmitStatus, Submitted, Target, Tx, When,
 };
+#[cfg(feature = "portable")]
+pub use command::AnyCommand;
 pub use command::{
     Backoff, Command, CommandError, CommandSpec, Context, Declaration, Done, Failure, FailureKind,
     Handler, HandlerError, HandlerOutput, HandlerReturn, Handles, Location, Mode, Outcome,
-    PrepareError, State, StateNeed, StoredOutput, Unique, Verdict,
+    PrepareError, State, StateNeed, StoredOutput, Unique, Upgrade, Verdict,
 };
 pub use error::{AdminError, FinishError, SchemaError, StoreError, SubmitError};
 pub use futures_util::future::BoxFuture;

@@ -390,6 +390,25 @@ macro_rules! conformance {
                 a_count_at_its_end_stops_nobody,
                 a_row_that_cannot_be_read_stops_nobody,
             }
+            versions {
+                the_version_of_a_payload_is_stored,
+                older_payloads_are_upgraded_on_their_way_to_the_handler,
+                a_newer_payload_is_left_to_newer_binaries,
+                a_failed_upgrade_leaves_the_row_for_a_fixed_deploy,
+            }
+            portable {
+                a_mixed_batch_submits_each_box_as_its_command,
+                a_refused_box_is_named_and_nothing_is_written,
+                boxes_in_a_payload_are_submitted_with_its_success,
+            }
+            transfer {
+                an_export_is_imported_as_it_was,
+                exported_dead_letters_run_where_they_are_imported,
+                older_lines_are_imported_by_aliases_and_upgrades,
+                a_file_with_broken_lines_is_refused_by_their_numbers,
+                unknown_types_are_skipped_on_request_only,
+                rows_that_cannot_be_decoded_are_exported_too,
+            }
             finish_in {
                 an_end_in_the_handlers_transaction_stands_whatever_follows,
                 an_end_that_is_rolled_back_never_happened,

@@ -30,6 +30,7 @@ pub(crate) struct Declared {
     /// The literal, for its span, and its parts.
     pub biz_key: Option<(LitStr, Vec<Part>)>,
     pub unique: Option<Unique>,
+    pub version: Option<u32>,
 }
 
 /// What a business key can be made of.
@@ -63,7 +64,10 @@ pub(super) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
     let args = &model.args;
     let declared = match args.has("handles") {
         true => None,
-        false => Some(declared(args, &names_of(model), errors)),
+        false => {
+            portable(model, errors);
+            Some(declared(args, &names_of(model), errors))
+        }
     };
     let mode = mode(args, errors);
     pool(args, mode, errors);
@@ -86,7 +90,8 @@ pub(super) fn declared(args: &Args, names: &Names, errors: &mut Errors) -> Optio
     let priority = number(args.priority.as_ref(), "priority", -100, 100, errors);
     let biz_key = args.biz_key.as_ref().and_then(|text| biz_key(names, text, errors));
     let unique = unique(args, errors);
-    Some(Declared { command_type: command_type?, max_retry, priority, biz_key, unique })
+    let version = version(args, errors);
+    Some(Declared { command_type: command_type?, max_retry, priority, biz_key, unique, version })
 }
 
 fn names_of(model: &Model) -> Names {
@@ -234,6 +239,25 @@ fn unique(args: &Args, errors: &mut Errors) -> Option<Unique> {
             errors.on(literal, format!("unknown `unique = {:?}`; write `unique` (until finished) or `unique = \"until_started\"`", literal.value()));
             None
         }
+    }
+}
+
+fn version(args: &Args, errors: &mut Errors) -> Option<u32> {
+    let version = number(args.version.as_ref(), "version", 1, 65_535, errors);
+    // A broken `version` has had its own error.
+    if let Some(path) = &args.upgrade
+        && (version == Some(1) || !args.has("version"))
+    {
+        errors.on(path, "`upgrade` has nothing to upgrade from: payloads without `version` are of version 1; add `version = 2`, and raise it with every change of the payload's shape");
+    }
+    version
+}
+
+/// A box holds the payload itself, and says of it what the command says: a marker beside a payload of
+/// another crate cannot.
+fn portable(model: &Model, errors: &mut Errors) {
+    if let (Some(word), Some(_)) = (&model.args.portable, model.whole()) {
+        errors.on(word, "`portable` is for payloads that are made here, and this one is of a type of its own; write its fields as plain arguments, or remove `portable`");
     }
 }
 

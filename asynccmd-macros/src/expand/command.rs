@@ -3,8 +3,10 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::{Ident, LitStr};
+use syn::spanned::Spanned;
+use syn::{Ident, Path};
 
+use crate::args::Args;
 use crate::check::{Declared, Mode, Unique};
 use crate::model::{Rt, local, located};
 use crate::template::{self, Part};
@@ -15,7 +17,7 @@ pub(super) struct Command<'a> {
     pub name: &'a Ident,
     pub payload: TokenStream,
     pub declared: &'a Declared,
-    pub aliases: &'a [LitStr],
+    pub args: &'a Args,
     /// None if the handler, somewhere else, says it.
     pub mode: Option<Mode>,
     /// The payload's fields as they are written; empty for a foreign one.
@@ -29,6 +31,11 @@ impl Command<'_> {
         let command_type = &declared.command_type;
         let options = self.options();
         let key = self.key();
+        // Called at the option's word, where it says that it needs a feature.
+        let portable = self.args.portable.as_ref().map(|word| {
+            let (span, rt) = (located(word.span()), rt.at(located(word.span())));
+            quote_spanned!(span=> #rt::portable! { #name, #command_type })
+        });
         quote! {
             impl #rt::Command for #name {
                 type Payload = #payload;
@@ -36,12 +43,15 @@ impl Command<'_> {
                 const DECLARATION: #rt::Declaration = #rt::Declaration::DEFAULT #(#options)*;
                 #key
             }
+
+            #portable
         }
     }
 
     /// What differs from the default.
     fn options(&self) -> Vec<TokenStream> {
-        let Self { rt, declared, aliases, .. } = self;
+        let Self { rt, declared, args, .. } = self;
+        let aliases = &args.aliases;
         let mut options = Vec::new();
         if !aliases.is_empty() {
             options.push(quote!(.aliases(&[#(#aliases),*])));
@@ -52,6 +62,8 @@ impl Command<'_> {
             Unique::UntilFinished => quote!(.unique(#rt::Unique::UntilFinished)),
             Unique::UntilStarted => quote!(.unique(#rt::Unique::UntilStarted)),
         }));
+        options.extend(declared.version.map(|version| quote!(.version(#version))));
+        options.extend(args.upgrade.as_ref().map(|path| upgrade(rt, path)));
         options.extend(self.mode.map(|mode| {
             let mode = mode_value(rt, mode);
             quote!(.mode(#mode))
@@ -90,6 +102,15 @@ impl Command<'_> {
         ident.set_span(span.resolved_at(ident.span()));
         Some(ident)
     }
+}
+
+/// The user's function behind one pointer, whatever its error is.
+fn upgrade(rt: &Rt, path: &Path) -> TokenStream {
+    let span = located(path.span());
+    let rt = rt.at(span);
+    let (version, payload) = (local("version", span), local("payload", span));
+    let call = quote_spanned!(span=> #rt::upgrade);
+    quote!(.upgrade(|#version, #payload| #call(#path, #version, #payload)))
 }
 
 /// A mode as a value.

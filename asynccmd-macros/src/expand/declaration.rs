@@ -17,7 +17,7 @@ pub(crate) fn declaration(declaration: &Declaration, declared: &Declared) -> Tok
         name: &declaration.ident,
         payload: quote!(Self),
         declared,
-        aliases: &declaration.args.aliases,
+        args: &declaration.args,
         mode: None,
         fields: declaration.fields.clone(),
     };

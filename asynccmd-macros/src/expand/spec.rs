@@ -68,7 +68,7 @@ fn implementation(
         name,
         payload,
         declared,
-        aliases: &model.args.aliases,
+        args: &model.args,
         mode: Some(settings.mode),
         fields,
     };

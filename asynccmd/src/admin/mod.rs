@@ -4,9 +4,14 @@
 //! calls these and holds no rule of its own.
 
 mod api;
+mod export;
 mod health;
+mod import;
+mod line;
 #[cfg(test)]
 mod tests;
 
 pub use api::{Admin, CommandDetail, Kill, KillAnswer};
+pub use export::ExportError;
 pub use health::{Health, Notice, Reason};
+pub use import::{Import, ImportError, Imported, LineFault, LineProblem, Skipped};

@@ -11,10 +11,13 @@
 //! ```
 
 mod batch;
+#[cfg(feature = "portable")]
+mod boxed;
 mod cancel;
 mod context;
 mod limits;
 mod options;
+mod restore;
 mod shard;
 mod submit;
 mod target;
@@ -26,8 +29,11 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 pub use batch::SubmitAll;
+#[cfg(feature = "portable")]
+pub use boxed::SubmitBoxed;
 pub use cancel::When;
 pub use options::Level;
+pub(crate) use restore::Restored;
 pub use submit::{Submit, SubmitExt, SubmitStatus, Submitted};
 pub use target::{InTransaction, Place, Target};
 pub use tx::{BeginError, Committed, Tx};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::limits::{self, Rules};
 use super::shard;
-use crate::command::{Command, Draft, Due, Unique};
+use crate::command::{Command, Declaration, Draft, Due, Unique};
 use crate::error::SubmitError;
 use crate::ids::{CommandId, Uid};
 use crate::store::model::limits::{METADATA, OWNER};
@@ -56,7 +56,7 @@ impl Options {
         self.metadata.insert(key, Value::String(value));
     }
 
-    /// Checks everything that a row has a limit for.
+    /// A payload as a draft.
     pub(super) fn draft<C: Command>(
         &self,
         payload: &C::Payload,
@@ -64,12 +64,25 @@ impl Options {
         rules: &Rules,
         parent: Option<CommandId>,
     ) -> Result<Draft, SubmitError> {
-        let declared = C::DECLARATION;
         let biz_key = biz_key.unwrap_or_else(|| C::biz_key(payload));
+        let payload = serde_json::to_string(payload);
+        self.draft_of(C::TYPE, &C::DECLARATION, biz_key, payload, rules, parent)
+    }
+
+    /// Checks everything that a row has a limit for.
+    pub(super) fn draft_of(
+        &self,
+        command_type: &'static str,
+        declared: &Declaration,
+        biz_key: String,
+        payload: Result<String, serde_json::Error>,
+        rules: &Rules,
+        parent: Option<CommandId>,
+    ) -> Result<Draft, SubmitError> {
         limits::key("business key", &biz_key)?;
         let unique = self.unique.or(declared.unique);
         if unique.is_some() && biz_key.is_empty() {
-            return Err(SubmitError::UniqueWithoutKey { command_type: C::TYPE });
+            return Err(SubmitError::UniqueWithoutKey { command_type });
         }
         let uid = Uid::random();
         let shard_key = self.shard_key.as_deref().filter(|key| !key.is_empty());
@@ -87,10 +100,10 @@ impl Options {
         }
         Ok(Draft {
             uid,
-            command_type: C::TYPE,
+            command_type,
             biz_key,
             unique,
-            payload: payload_text::<C>(payload, rules.max_payload)?,
+            payload: payload_text(command_type, payload, rules.max_payload)?,
             payload_version: declared.payload_version,
             priority: self.level as i8,
             shard,
@@ -113,12 +126,15 @@ impl Options {
     }
 }
 
-fn payload_text<C: Command>(payload: &C::Payload, limit: usize) -> Result<String, SubmitError> {
-    let text = serde_json::to_string(payload)
-        .map_err(|source| SubmitError::Payload { command_type: C::TYPE, source })?;
+fn payload_text(
+    command_type: &'static str,
+    payload: Result<String, serde_json::Error>,
+    limit: usize,
+) -> Result<String, SubmitError> {
+    let text = payload.map_err(|source| SubmitError::Payload { command_type, source })?;
     if text.len() > limit {
         let size = text.len();
-        return Err(SubmitError::PayloadTooLarge { command_type: C::TYPE, size, limit });
+        return Err(SubmitError::PayloadTooLarge { command_type, size, limit });
     }
     Ok(text)
 }

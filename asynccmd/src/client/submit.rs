@@ -183,7 +183,7 @@ impl Target<'_> {
     }
 
     /// Inserts drafts, all or none; the answer has one entry a draft, in their order.
-    pub(super) async fn insert(self, drafts: &[Draft]) -> Result<Vec<Submitted>, SubmitError> {
+    pub(crate) async fn insert(self, drafts: &[Draft]) -> Result<Vec<Submitted>, SubmitError> {
         let place = match self.0 {
             Kind::Context(context) => return buffer(context, drafts),
             Kind::Place(place) => place,

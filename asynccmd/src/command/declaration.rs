@@ -1,9 +1,9 @@
 //! What is said of a command apart from its handler, as constant data.
 
-use super::{Mode, Unique};
+use super::{Mode, Unique, Upgrade};
 
 /// What a submit needs to know of a command's type, and its handler takes over. Constant data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Declaration {
     /// Further stored types that belong to the command.
@@ -14,8 +14,10 @@ pub struct Declaration {
     pub priority: i8,
     /// Whether submits with an unfinished business key return the existing command.
     pub unique: Option<Unique>,
-    /// The version of the payload's shape. Default: 1.
+    /// The version of the payload's shape, 1 to 65535, stored with every row. Default: 1.
     pub payload_version: u32,
+    /// Makes this version of payloads of older ones. Default: they are decoded as they are.
+    pub upgrade: Option<Upgrade>,
     /// Where and how attempts run; none if only the handler, somewhere else, says that.
     pub mode: Option<Mode>,
 }
@@ -28,6 +30,7 @@ impl Declaration {
         priority: 0,
         unique: None,
         payload_version: 1,
+        upgrade: None,
         mode: None,
     };
 
@@ -61,6 +64,18 @@ impl Declaration {
     /// `unique` and `unique = "…"`.
     pub const fn unique(mut self, unique: Unique) -> Self {
         self.unique = Some(unique);
+        self
+    }
+
+    /// `version = n`.
+    pub const fn version(mut self, version: u32) -> Self {
+        self.payload_version = version;
+        self
+    }
+
+    /// `upgrade(…)`.
+    pub const fn upgrade(mut self, upgrade: Upgrade) -> Self {
+        self.upgrade = Some(upgrade);
         self
     }
 

@@ -8,9 +8,12 @@ mod declaration;
 mod draft;
 mod failure;
 mod outcome;
+#[cfg(feature = "portable")]
+mod portable;
 pub(crate) mod ports;
 mod spec;
 mod state;
+mod version;
 
 pub use backoff::Backoff;
 pub use context::Context;
@@ -22,8 +25,13 @@ pub(crate) use outcome::panic_message;
 pub use outcome::{
     CommandError, Done, HandlerError, HandlerOutput, HandlerReturn, Outcome, StoredOutput, Verdict,
 };
+#[cfg(feature = "portable")]
+pub use portable::AnyCommand;
 pub use spec::{CommandSpec, Handler, Location, Mode, PrepareError, StateNeed, Unique};
 pub use state::State;
+pub use version::Upgrade;
+#[cfg(feature = "testing")]
+pub(crate) use version::decode_stored;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

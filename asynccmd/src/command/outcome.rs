@@ -171,6 +171,8 @@ impl From<super::PrepareError> for Done {
     fn from(error: super::PrepareError) -> Self {
         match error {
             super::PrepareError::Undecodable(source) => Self::Undecodable(source.to_string()),
+            refused @ (super::PrepareError::Upgrade { .. }
+            | super::PrepareError::Upgraded { .. }) => Self::Undecodable(refused.to_string()),
             missing @ super::PrepareError::MissingState(_) => {
                 Self::Failed(CommandError::fatal(missing.to_string()))
             }

@@ -5,8 +5,9 @@ use std::fmt;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
-use super::{Backoff, Command, Context, Declaration, Done, Handles};
+use super::{Backoff, Command, Context, Declaration, Done, Handles, Upgrade};
 
 /// Where and how a command's attempts run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +22,8 @@ pub enum Mode {
 }
 
 /// How long a business key keeps others of its type out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unique {
     /// While the command is PENDING or RUNNING. A fact that arrives while the command runs is lost.
@@ -103,6 +105,26 @@ pub enum PrepareError {
     /// The stored payload is not the handler's.
     #[error("the payload does not decode: {0}")]
     Undecodable(#[from] serde_json::Error),
+    /// The command's `upgrade` refused a payload of an older version, or panicked on it.
+    #[error("the payload was not upgraded from version {from} to {to}: {reason}")]
+    Upgrade {
+        /// The stored version.
+        from: u32,
+        /// The command's.
+        to: u32,
+        /// What `upgrade` said.
+        reason: String,
+    },
+    /// What the command's `upgrade` made of an older payload is not the handler's.
+    #[error("the payload, upgraded from version {from} to {to}, does not decode: {source}")]
+    Upgraded {
+        /// The stored version.
+        from: u32,
+        /// The command's.
+        to: u32,
+        /// What serde said.
+        source: serde_json::Error,
+    },
     /// A `#[state]` type that nobody gave. `Runtime::builder(…).start()` finds this first; only
     /// `testing::run_inline` comes this far.
     #[error("no state of type `{0}` was given; add `.state(…)`")]
@@ -153,8 +175,10 @@ pub struct CommandSpec {
     pub unique: Option<Unique>,
     /// How long SUCCESS and KILLED rows stay. Default: the runtime's.
     pub retention: Option<Duration>,
-    /// The version of the payload's shape. Default: 1.
+    /// The version of the payload's shape, 1 to 65535, stored with every row. Default: 1.
     pub payload_version: u32,
+    /// Makes this version of payloads of older ones. Default: they are decoded as they are.
+    pub upgrade: Option<Upgrade>,
     /// The state that the handler takes.
     pub needs: &'static [StateNeed],
     /// The annotated function's name.
@@ -186,6 +210,7 @@ impl CommandSpec {
             unique: None,
             retention: None,
             payload_version: 1,
+            upgrade: None,
             needs: &[],
             name,
             location,
@@ -199,10 +224,24 @@ impl CommandSpec {
         Self::new(<H::Command as Command>::TYPE, name, location, handler).declared(declaration)
     }
 
+    /// What is declared of the command.
+    pub const fn declaration(&self) -> Declaration {
+        Declaration {
+            aliases: self.aliases,
+            max_retry: self.max_retry,
+            priority: self.priority,
+            unique: self.unique,
+            payload_version: self.payload_version,
+            upgrade: self.upgrade,
+            mode: Some(self.mode),
+        }
+    }
+
     /// Takes over what is declared.
     pub const fn declared(mut self, declaration: Declaration) -> Self {
-        let Declaration { aliases, max_retry, priority, unique, payload_version, mode } =
+        let Declaration { aliases, max_retry, priority, unique, payload_version, upgrade, mode } =
             declaration;
+        self.upgrade = upgrade;
         self.aliases = aliases;
         self.max_retry = max_retry;
         self.priority = priority;

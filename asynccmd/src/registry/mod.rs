@@ -11,18 +11,27 @@ use std::sync::Arc;
 pub use check::{Problem, RegistryError};
 pub(crate) use check::{Setup, check};
 
-use crate::command::{CommandSpec, Handles};
+use crate::command::{Command, CommandSpec, Handles, PrepareError};
 
 /// One command on its way into the routing table; submitted to `inventory` by generated code.
 #[derive(Debug, Clone, Copy)]
 pub struct Registration {
     spec: CommandSpec,
+    decodes: Decodes,
+}
+
+/// Whether a text is a payload, in the newest shape.
+type Decodes = fn(&str) -> Result<(), PrepareError>;
+
+fn decodes<C: Command>(payload: &str) -> Result<(), PrepareError> {
+    serde_json::from_str::<C::Payload>(payload)?;
+    Ok(())
 }
 
 impl Registration {
     /// The registration of `H`.
     pub const fn of<H: Handles>() -> Self {
-        Self { spec: H::SPEC }
+        Self { spec: H::SPEC, decodes: decodes::<H::Command> }
     }
 }
 
@@ -35,13 +44,15 @@ inventory::collect!(Registration);
 #[derive(Debug, Clone)]
 pub struct Registry {
     specs: Arc<[CommandSpec]>,
+    /// One a spec, in their order.
+    decodes: Arc<[Decodes]>,
     routes: Arc<HashMap<&'static str, usize>>,
 }
 
 impl Registry {
     /// Every command that is linked into this binary.
     pub fn collect() -> Self {
-        Self::from_specs(inventory::iter::<Registration>().map(|r| r.spec).collect())
+        Self::of(inventory::iter::<Registration>().copied().collect())
     }
 
     /// A table to be filled by hand.
@@ -58,18 +69,25 @@ impl Registry {
     /// assert_eq!(registry.specs()[0].command_type, "greet");
     /// ```
     pub fn builder() -> RegistryBuilder {
-        RegistryBuilder { specs: Vec::new() }
+        RegistryBuilder { registrations: Vec::new() }
     }
 
-    fn from_specs(mut specs: Vec<CommandSpec>) -> Self {
-        specs.sort_by_key(|spec| (spec.command_type, spec.location));
+    fn of(mut registrations: Vec<Registration>) -> Self {
+        registrations.sort_by_key(|one| (one.spec.command_type, one.spec.location));
+        let specs: Vec<_> = registrations.iter().map(|one| one.spec).collect();
+        let decodes = registrations.iter().map(|one| one.decodes).collect();
         let mut routes = HashMap::new();
         for (at, spec) in specs.iter().enumerate() {
             for name in std::iter::once(&spec.command_type).chain(spec.aliases) {
                 routes.entry(*name).or_insert(at);
             }
         }
-        Self { specs: specs.into(), routes: Arc::new(routes) }
+        Self { specs: specs.into(), decodes, routes: Arc::new(routes) }
+    }
+
+    #[cfg(test)]
+    fn from_specs(specs: Vec<CommandSpec>) -> Self {
+        Self::of(specs.into_iter().map(|spec| Registration { spec, decodes: |_| Ok(()) }).collect())
     }
 
     /// The commands, sorted by type.
@@ -87,6 +105,17 @@ impl Registry {
         self.routes.get(stored_type).copied()
     }
 
+    /// Whether a stored payload is one that the command at `position` can be run with: as a runtime would
+    /// read it, and without running anything.
+    pub(crate) fn reads(
+        &self,
+        position: usize,
+        version: u32,
+        payload: &str,
+    ) -> Result<(), PrepareError> {
+        self.specs[position].read(version, payload, self.decodes[position])
+    }
+
     /// Every stored type that is routed, aliases included, sorted.
     pub(crate) fn stored_types(&self) -> Vec<&'static str> {
         let mut types: Vec<_> = self.routes.keys().copied().collect();
@@ -98,7 +127,7 @@ impl Registry {
 /// Fills a [`Registry`] by hand.
 #[derive(Debug, Clone)]
 pub struct RegistryBuilder {
-    specs: Vec<CommandSpec>,
+    registrations: Vec<Registration>,
 }
 
 impl RegistryBuilder {
@@ -106,12 +135,12 @@ impl RegistryBuilder {
     /// apart.
     #[allow(clippy::should_implement_trait, reason = "nothing is summed here")]
     pub fn add<H: Handles>(mut self) -> Self {
-        self.specs.push(H::SPEC);
+        self.registrations.push(Registration::of::<H>());
         self
     }
 
     /// The table.
     pub fn build(self) -> Registry {
-        Registry::from_specs(self.specs)
+        Registry::of(self.registrations)
     }
 }

@@ -60,6 +60,22 @@ pub(super) struct Attempt {
     pub(super) settle: Duration,
 }
 
+/// A payload as its row has it.
+struct Stored {
+    version: u32,
+    payload: String,
+}
+
+impl Stored {
+    fn read<T>(
+        &self,
+        spec: &CommandSpec,
+        read: impl FnOnce(&str) -> Result<T, PrepareError>,
+    ) -> Result<T, PrepareError> {
+        spec.read(self.version, &self.payload, read)
+    }
+}
+
 impl std::fmt::Debug for Attempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Attempt")
@@ -114,7 +130,8 @@ impl Attempt {
             attempt = row.retry_count + 1,
             run_no = row.run_no,
         );
-        let done = self.execute(&spec, payload, &ctx, &running).instrument(span.clone()).await;
+        let stored = Stored { version: row.payload_version, payload };
+        let done = self.execute(&spec, stored, &ctx, &running).instrument(span.clone()).await;
         let follow_ups = ctx.close();
         let end = span.in_scope(|| {
             conclude(done, &spec, &row, running.stopped(), retention.is_zero(), follow_ups)
@@ -163,14 +180,16 @@ impl Attempt {
     async fn execute(
         &self,
         spec: &CommandSpec,
-        payload: String,
+        stored: Stored,
         ctx: &Arc<Context>,
         running: &Running,
     ) -> Done {
         match spec.handler {
             Handler::Async(prepare) => {
                 let handler = async {
-                    match catch_unwind(AssertUnwindSafe(|| prepare(&payload, ctx))) {
+                    match catch_unwind(AssertUnwindSafe(|| {
+                        stored.read(spec, |payload| prepare(payload, ctx))
+                    })) {
                         Ok(Ok(future)) => guard(future, Some(running), spec.timeout).await,
                         Ok(Err(error)) => error.into(),
                         Err(panic) => Done::Panicked(panic_message(panic)),
@@ -183,7 +202,7 @@ impl Attempt {
                 guard(hooked(next), Some(running), None).await
             }
             Handler::Blocking(call) => {
-                let handler = Box::pin(blocking(call, payload, Arc::clone(ctx)));
+                let handler = Box::pin(blocking(*spec, call, stored, Arc::clone(ctx)));
                 let next = Next { hooks: &self.hooks, ctx, handler };
                 // Never dropped early: its thread would go on while the row says that it has ended.
                 guard(hooked(next), None, None).await
@@ -200,12 +219,14 @@ fn hooked(next: Next<'_>) -> BoxFuture<'_, Done> {
 
 /// Runs a plain function on the pool's blocking threads.
 async fn blocking(
+    spec: CommandSpec,
     call: fn(&str, &Context) -> Result<Done, PrepareError>,
-    payload: String,
+    stored: Stored,
     ctx: Arc<Context>,
 ) -> Done {
     let span = tracing::Span::current();
-    match tokio::task::spawn_blocking(move || span.in_scope(|| call(&payload, &ctx))).await {
+    let run = move || span.in_scope(|| stored.read(&spec, |payload| call(payload, &ctx)));
+    match tokio::task::spawn_blocking(run).await {
         Ok(Ok(done)) => done,
         Ok(Err(error)) => error.into(),
         Err(error) => match error.try_into_panic() {
@@ -394,6 +415,7 @@ mod tests {
             stored_type: "t".into(),
             biz_key: String::new(),
             payload: "{}".into(),
+            payload_version: 1,
             metadata: None,
             max_retry: 5,
             retry_count: 0,

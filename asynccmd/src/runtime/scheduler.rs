@@ -31,6 +31,11 @@ use crate::store::model::{Claim, ClaimedRow, DeadLetter, Want};
 const READY_FOR: Duration = Duration::from_secs(1);
 /// How long a suspect keeps the lane to itself.
 const SUSPECT_HOLD: Duration = Duration::from_secs(1);
+/// The first and the longest wait, before the jitter, of a row whose payload is of a newer version than
+/// this binary knows: for a newer binary to come, and to find it first.
+const NEWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(300));
+/// Between two warnings of such rows.
+const NEWER_WARNING: Duration = Duration::from_secs(10);
 /// The first and the longest wait after a claim that failed.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -86,6 +91,8 @@ pub(super) struct Plan {
     /// The suspect in the lane, and since when.
     lane: Option<(Weak<()>, Instant)>,
     turn: usize,
+    /// When the log was last told of a row of a newer version.
+    warned_at: Option<Instant>,
 }
 
 impl Default for Plan {
@@ -100,6 +107,7 @@ impl Default for Plan {
             suspects_at: now,
             lane: None,
             turn: 0,
+            warned_at: None,
         }
     }
 }
@@ -378,7 +386,7 @@ impl Scheduler {
     }
 
     fn hand_over(
-        &self,
+        &mut self,
         rows: Vec<ClaimedRow>,
         token: Token,
         lease: &Arc<Lease>,
@@ -392,6 +400,10 @@ impl Scheduler {
             let place = Place::take(&pool.usage, &kind.usage);
             let job =
                 Job { row, token, position, lease: Arc::clone(lease), place, lane: lane.clone() };
+            if self.registry.specs()[position].is_newer(job.row.payload_version) {
+                self.leave_to_newer(job);
+                continue;
+            }
             match lane {
                 Some(_) => {
                     tracing::info!(
@@ -404,6 +416,26 @@ impl Scheduler {
                 None => pool.push(job),
             }
         }
+    }
+
+    /// Gives back a row that a newer binary has written, uncounted: what its payload means is not known
+    /// here. It waits longer with every claim, so that a binary that was rolled back is not kept busy
+    /// by what the newer one left.
+    fn leave_to_newer(&mut self, job: Job) {
+        let now = Instant::now();
+        if self.plan.warned_at.is_none_or(|at| now >= at + NEWER_WARNING) {
+            self.plan.warned_at = Some(now);
+            tracing::warn!(
+                id = %job.row.id,
+                r#type = job.row.stored_type,
+                version = job.row.payload_version,
+                known = self.registry.specs()[job.position].payload_version,
+                "left alone: the payload is of a newer version than this binary knows; it waits for a newer binary"
+            );
+        }
+        let doublings = job.row.run_no.saturating_sub(1).min(16);
+        let wait = NEWER.0.saturating_mul(1 << doublings).min(NEWER.1);
+        self.attempt.release(job, wait.mul_f64(0.5 + fastrand::f64()));
     }
 
     /// When to turn again if nothing wakes the loop before.

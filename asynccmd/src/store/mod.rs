@@ -166,6 +166,14 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Rows by filter, newest first.
     async fn list(&self, filter: &Filter) -> Result<Vec<CommandRow>>;
 
+    /// Rows by filter, oldest first, after an id: at most `limit`, whatever the filter's own limit is.
+    async fn page(
+        &self,
+        filter: &Filter,
+        after: CommandId,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>>;
+
     /// One row with its failures, oldest first.
     async fn get(&self, id: CommandId) -> Result<Option<(CommandRow, Vec<FailureRow>)>>;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::command::{Draft, FailureKind, StoredOutput};
+use crate::command::{Draft, FailureKind, StoredOutput, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
 
 /// The state of a command.
@@ -122,6 +122,7 @@ pub(crate) struct ClaimedRow {
     pub stored_type: String,
     pub biz_key: String,
     pub payload: String,
+    pub payload_version: u32,
     pub metadata: Option<String>,
     pub max_retry: u32,
     pub retry_count: u32,
@@ -342,12 +343,18 @@ pub struct CommandRow {
     pub command_type: String,
     /// The business key; empty if there is none.
     pub biz_key: String,
-    /// The payload's JSON text.
+    /// How long the business key keeps others of its type out; none if it does not.
+    pub unique: Option<Unique>,
+    /// The payload's JSON text, as it was submitted.
     pub payload: String,
+    /// The version of the payload's shape, as the submitting binary had it.
+    pub payload_version: u32,
     /// The state.
     pub status: Status,
     /// The submit's own level, −2 to 2, lower first.
     pub priority: i8,
+    /// What the shard key, else the business key, else chance has made of it, 0 to 63.
+    pub shard: u8,
     /// The failures at which the command is dead.
     pub max_retry: u32,
     /// Failures so far.

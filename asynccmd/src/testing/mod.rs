@@ -4,10 +4,14 @@
 //! test: these functions panic in the place of returning errors.
 
 mod drain;
+mod golden;
 mod inline;
 mod rows;
 
 pub use drain::drain;
+#[doc(hidden)]
+pub use golden::check_golden;
+pub use golden::golden;
 pub use inline::{Inline, InlineResult, run_inline};
 pub use rows::{SubmittedRow, advance, submitted};
 

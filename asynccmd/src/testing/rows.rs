@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::command::Command;
+use crate::command::{Command, decode_stored};
 use crate::store::Database;
 use crate::store::model::{CommandRow, Filter};
 
@@ -64,7 +64,7 @@ pub async fn submitted<C: Command>(database: impl Into<Database>) -> Vec<Submitt
 }
 
 fn typed<C: Command>(row: CommandRow) -> SubmittedRow<C> {
-    let payload = serde_json::from_str(&row.payload).unwrap_or_else(|error| {
+    let payload = decode_stored::<C>(row.payload_version, &row.payload).unwrap_or_else(|error| {
         panic!("the payload of command {} is no `{}`: {error}: {}", row.id, C::TYPE, row.payload)
     });
     SubmittedRow { payload, row }

@@ -137,7 +137,7 @@ pub async fn absurd_counts_and_times_stop_nobody<B: Back>(back: B) {
         "retry_count = 2147483647",
         "max_retry = 65535, retry_count = 70000",
         "metadata = 'no json'",
-        "payload_version = 9223372036854775807",
+        "payload_version = -9223372036854775807",
         "owner = '', parent_id = -1, shard = 63, priority = -2",
         "last_error = 'x', result = 'no json', progress = '[', kill_reason = null",
     ];

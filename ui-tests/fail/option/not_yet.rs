@@ -2,7 +2,7 @@
 
 use asynccmd::command;
 
-#[command(type = "a", portable, version = 2)]
+#[command(type = "a", compensate(Undo))]
 async fn pay(order_id: i64, amount: i64) -> Result<(), String> {
     Ok(())
 }

@@ -254,6 +254,15 @@ impl Store for SqliteStore {
         operate::list(&self.pool, filter).await.map_err(classify)
     }
 
+    async fn page(
+        &self,
+        filter: &Filter,
+        after: CommandId,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>> {
+        operate::page(&self.pool, filter, after, limit).await.map_err(classify)
+    }
+
     async fn get(&self, id: CommandId) -> Result<Option<(CommandRow, Vec<FailureRow>)>> {
         operate::get(&self.pool, id).await.map_err(classify)
     }

@@ -38,6 +38,26 @@ pub(super) async fn list(pool: &SqlitePool, filter: &Filter) -> Result<Vec<Comma
     query.fetch_all(pool).await?.iter().map(rows::command).collect()
 }
 
+pub(super) async fn page(
+    pool: &SqlitePool,
+    filter: &Filter,
+    after: CommandId,
+    limit: usize,
+) -> Result<Vec<CommandRow>> {
+    sqlx::query(include_str!("sql/page.sql"))
+        .bind(filter.status.map(Status::as_str))
+        .bind(&filter.command_type)
+        .bind(&filter.biz_key)
+        .bind(after.0)
+        .bind(filter.before.map_or(i64::MAX, |before| before.0))
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(pool)
+        .await?
+        .iter()
+        .map(rows::command)
+        .collect()
+}
+
 pub(super) async fn get(
     pool: &SqlitePool,
     id: CommandId,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use crate::command::FailureKind;
+use crate::command::{FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
 use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status, limits};
 use crate::time::from_micros;
@@ -113,6 +113,7 @@ pub(super) fn claimed(row: &SqliteRow) -> Result<ClaimedRow> {
         crash_count: count(row.try_get(8)?),
         run_no: count(row.try_get(9)?),
         created_at: from_micros(row.try_get(10)?),
+        payload_version: count(row.try_get(13)?),
     })
 }
 
@@ -128,9 +129,15 @@ pub(super) fn command(row: &SqliteRow) -> Result<CommandRow> {
         uid: uid(row, 1)?,
         command_type: row.try_get("cmd_type")?,
         biz_key: row.try_get("biz_key")?,
+        unique: row.try_get::<Option<i64>, _>("unique_scope")?.map(|scope| match scope {
+            2 => Unique::UntilStarted,
+            _ => Unique::UntilFinished,
+        }),
         payload: row.try_get("payload")?,
+        payload_version: count(row.try_get("payload_version")?),
         status: Status::from_stored(row.try_get("status")?),
         priority: row.try_get::<i64, _>("priority")?.clamp(-128, 127) as i8,
+        shard: row.try_get::<i64, _>("shard")?.clamp(0, 63) as u8,
         max_retry: count(row.try_get("max_retry")?),
         retry_count: count(row.try_get("retry_count")?),
         crash_count: count(row.try_get("crash_count")?),

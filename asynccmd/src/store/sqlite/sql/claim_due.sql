@@ -23,4 +23,4 @@ where id in (
 )
 and exists (select 1 from async_command_instance where id = ?3)
 returning id, uid, cmd_type, biz_key, payload, metadata, max_retry, retry_count, crash_count, run_no,
-          created_at, priority, next_run_at
+          created_at, priority, next_run_at, payload_version

@@ -8,4 +8,4 @@ where id in (select value from json_each(?5))
   and cmd_type in (select value from json_each(?1))
   and exists (select 1 from async_command_instance where id = ?3)
 returning id, uid, cmd_type, biz_key, payload, metadata, max_retry, retry_count, crash_count, run_no,
-          created_at, priority, next_run_at
+          created_at, priority, next_run_at, payload_version

@@ -2,7 +2,8 @@
 -- ?1 status or null, ?2 type or null, ?3 before this id, ?4 how many, ?5 business key
 select id, uid, cmd_type, biz_key, payload, status, priority, max_retry, retry_count, crash_count,
        run_no, next_run_at, last_error, kill_reason, result, progress, metadata, owner, parent_id,
-       claimed_by, created_at, updated_at, finished_at
+       claimed_by, created_at, updated_at, finished_at, payload_version,
+       unique_scope, shard
 from async_command
 where id in (
     select id from async_command
