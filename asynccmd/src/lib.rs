@@ -55,6 +55,7 @@ mod error;
 mod ids;
 mod registry;
 mod runtime;
+mod status;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -62,6 +63,7 @@ mod time;
 
 pub use admin::{Admin, CommandDetail, Health, Kill, KillAnswer, Notice, Reason};
 pub use asynccmd_macros::command;
+pub use chrono;
 pub use client::{
     BeginError, Client, ClientBuilder, Committed, InTransaction, Level, Place, Submit, SubmitAll,
     SubmitExt, SubmitStatus, Submitted, Target, Tx, When,
@@ -75,9 +77,7 @@ pub use error::{AdminError, FinishError, SchemaError, StoreError, SubmitError};
 pub use futures_util::future::BoxFuture;
 pub use ids::{CommandId, InstanceId, Uid};
 pub use registry::{Problem, Registration, Registry, RegistryBuilder, RegistryError};
-pub use runtime::{
-    Around, ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder, StartError,
-};
+pub use runtime::{ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder, StartError};
 pub use store::model::{CommandRow, DeadLetter, FailureRow, Filter, Status, TypeCount, Which};
 pub use store::{Backend, Database, migrate};
 
