@@ -33,11 +33,17 @@ const OPTIONS: [(&str, &str); 20] = [
     ("version", "version = 2"),
     ("upgrade", "upgrade(path::to::function)"),
     ("portable", "portable"),
-    ("handles", "handles(Command)"),
+    ("handles", "handles(Payment)"),
 ];
 
 /// Options of the contract that this version refuses.
-const NOT_YET: [&str; 5] = ["compensate", "version", "upgrade", "portable", "handles"];
+const NOT_YET: [&str; 4] = ["compensate", "version", "upgrade", "portable"];
+
+/// Whether an option belongs to the declaration of a command, where that is apart from its handler. The
+/// others belong to the handler; `crate` stands on either side.
+pub(crate) fn is_declared(name: &str) -> bool {
+    ["type", "max_retry", "priority", "biz_key", "unique", "aliases"].contains(&name)
+}
 
 /// A whole number as written.
 pub(crate) struct Number {
@@ -65,14 +71,27 @@ pub(crate) struct Args {
     pub classify: Option<Path>,
     pub payload: Option<Ident>,
     pub crate_path: Option<Path>,
+    /// The command, declared elsewhere, that the function handles.
+    pub handles: Option<Path>,
+    /// Whether they stand beside `#[derive(Command)]`.
+    declares: bool,
     /// The options that were written, also the broken ones and those that were probably meant.
     written: Vec<(String, Ident)>,
 }
 
 impl Args {
-    /// Reads the options; every broken one is an error of its own.
+    /// Reads the options of a function; every broken one is an error of its own.
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
-        let mut args = Self::default();
+        Self::default().read(tokens, errors)
+    }
+
+    /// Reads the options of a declaration.
+    pub(crate) fn parse_declaration(tokens: TokenStream, errors: &mut Errors) -> Self {
+        Self { declares: true, ..Self::default() }.read(tokens, errors)
+    }
+
+    fn read(self, tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut args = self;
         for piece in split_at_commas(tokens) {
             if let Ok(literal) = syn::parse2::<Lit>(piece.clone()) {
                 args.nameless(&literal, errors);
@@ -86,6 +105,14 @@ impl Args {
     /// Whether an option was written, in whatever form.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.written.iter().any(|(written, _)| written == name)
+    }
+
+    /// The options that were written by their right names and are supported, with the places.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&str, &Ident)> {
+        self.written
+            .iter()
+            .map(|(name, ident)| (&**name, ident))
+            .filter(|(name, ident)| ident.unraw() == name && !NOT_YET.contains(name))
     }
 
     fn nameless(&mut self, literal: &Lit, errors: &mut Errors) {
@@ -118,7 +145,14 @@ impl Args {
     }
 
     fn unknown(&mut self, name: &str, ident: Ident, errors: &mut Errors) {
-        let known = || OPTIONS.iter().map(|(name, _)| *name).filter(|name| !NOT_YET.contains(name));
+        let here = |name: &&str| !self.declares || *name == "crate" || is_declared(name);
+        let known = || {
+            OPTIONS
+                .iter()
+                .map(|(name, _)| *name)
+                .filter(|name| !NOT_YET.contains(name))
+                .filter(here)
+        };
         let near = names::nearest(name, OPTIONS.iter().map(|(name, _)| *name));
         let meant = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
         errors.on(
@@ -153,6 +187,7 @@ impl Args {
             "retention" => self.retention = Some(option.text(example)?),
             "classify" => self.classify = Some(option.path(example)?),
             "payload" => self.payload = Some(option.inner(Ident::parse, example)?),
+            "handles" => self.handles = Some(option.inner(Path::parse_mod_style, example)?),
             _ => self.crate_path = Some(option.path(example)?),
         }
         Ok(())
@@ -254,6 +289,7 @@ impl Written {
         let what = "its value in parentheses";
         match &self.value {
             Value::Listed(group) if !group.stream().is_empty() => {
+                let what = "another value in its parentheses";
                 parser.parse2(group.stream()).map_err(|_| self.wrong(group.stream(), what, example))
             }
             Value::Listed(group) => Err(self.wrong(group, what, example)),

@@ -19,8 +19,8 @@ pub(crate) fn broken(model: &Model, errors: &Errors) -> TokenStream {
     let generated = model.payload.as_ref().filter(|_| nameable).map(|name| {
         let item = item(model, name);
         let command = command(model, name);
-        let helper = helper(model, name);
-        quote!(#item #command #helper)
+        let helper = (!model.args.has("handles")).then(|| helper(model, name));
+        model.rt.items(quote!(#item #command #helper))
     });
     quote!(#errors #function #generated)
 }
@@ -90,12 +90,24 @@ fn command(model: &Model, name: &Ident) -> TokenStream {
         None => name.to_token_stream(),
     };
     let command_type = model.args.command_type.as_ref().map_or(String::new(), syn::LitStr::value);
+    let (command, handled) = match &model.args.handles {
+        Some(path) => (None, path.to_token_stream()),
+        None => {
+            let command = quote! {
+                impl #rt::Command for #name {
+                    type Payload = #payload;
+                    const TYPE: &'static str = #command_type;
+                    const DECLARATION: #rt::Declaration = #rt::Declaration::DEFAULT;
+                }
+            };
+            (Some(command), name.to_token_stream())
+        }
+    };
     quote! {
-        impl #rt::Command for #name {
-            type Payload = #payload;
-            const TYPE: &'static str = #command_type;
-            const SPEC: #rt::CommandSpec = #rt::CommandSpec::new(
-                #command_type,
+        #command
+        impl #rt::Handles for #name {
+            type Command = #handled;
+            const SPEC: #rt::CommandSpec = #rt::CommandSpec::of::<#name>(
                 "",
                 #rt::Location::new("", "", "", 0, 0),
                 #rt::Handler::Blocking(|_, _| ::core::unreachable!()),

@@ -37,9 +37,15 @@ impl Function {
         if !is_function(input) {
             let (span, found) = keyword(input);
             let _: TokenStream = input.parse()?;
+            let instead = match found.as_str() {
+                "a `struct`" | "an `enum`" => {
+                    "; to declare a command apart from its handler, write `#[derive(Command)]` above this"
+                }
+                _ => "",
+            };
             return Err(syn::Error::new(
                 span,
-                format!("`#[command]` goes on a free function, not on {found}"),
+                format!("`#[command]` goes on a free function, not on {found}{instead}"),
             ));
         }
         let sig = input.parse()?;

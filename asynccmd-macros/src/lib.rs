@@ -7,6 +7,7 @@
 mod args;
 mod backoff;
 mod check;
+mod declaration;
 mod duration;
 mod errors;
 mod expand;
@@ -81,11 +82,19 @@ use quote::quote;
 /// | `retention = "…"` | the runtime's | how long finished rows stay; `"0s"` deletes at once |
 /// | `classify(path)` | all retry | `fn(&E) -> Verdict` on the handler's error: retry, retry in, fatal, cancel |
 /// | `payload(Name)` | from the function | the generated struct's name |
+/// | `handles(X)` | | the function is the handler of `X`, which is declared by [`derive(Command)`](macro@Command) |
 /// | `crate(path)` | `::asynccmd` | where `asynccmd` is found, if it is renamed or re-exported |
 ///
 /// Durations are whole numbers of `d`, `h`, `m`, `s` and `ms`, combined as `1h30m`, at most `36500d`.
 ///
-/// `compensate`, `version`, `upgrade`, `portable` and `handles` are refused: they are not supported yet.
+/// `compensate`, `version`, `upgrade` and `portable` are refused: they are not supported yet.
+///
+/// # A command that is declared elsewhere
+/// With `handles(X)` the function takes the whole `X` as its `#[payload]`; `type`, `biz_key`, `unique`,
+/// `priority`, `max_retry` and `aliases` stand with `X`, and so does the helper. What is generated is the
+/// registration and `XHandler`, which stands for the handler where one is named, as in
+/// `Registry::builder().add::<XHandler>()`. A second handler of one `X` is refused by the compiler in the
+/// same module, else when the runtime starts, with both places.
 ///
 /// # Errors
 /// What is wrong is a compile error on the token that is wrong, all of one attribute at once. Not
@@ -97,6 +106,69 @@ pub fn command(
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
     attribute(args.into(), item.into()).into()
+}
+
+/// Declares a command apart from its handler.
+///
+/// For a service that submits what another one runs. The type stands in a crate that both know:
+///
+/// ```text
+/// use asynccmd::Command;
+/// use serde::{Deserialize, Serialize};
+///
+/// /// Interprets one lab report.
+/// #[derive(Debug, Serialize, Deserialize, Command)]
+/// #[command(type = "report.interpret", biz_key = "report:{report_id}", unique)]
+/// pub struct InterpretReport {
+///     pub report_id: i64,
+///     pub locale: String,
+/// }
+/// ```
+///
+/// Whoever has that crate submits, and links no handler:
+///
+/// ```text
+/// submit_interpret_report(&mut tx, InterpretReport { report_id: 42, locale: "de".into() }).await?;
+/// ```
+///
+/// The service that runs it has the handler, by [`macro@command`] with `handles`:
+///
+/// ```text
+/// #[command(handles(InterpretReport), mode = "async_pool", pool = "ai", timeout = "10m")]
+/// async fn interpret(#[payload] report: InterpretReport, #[state] model: Model) -> Result<Summary, AiError> { … }
+/// ```
+///
+/// # What is generated
+/// `Command` for the type, and the submit helper, `submit_` and the type's name: it takes a target and the
+/// value as a whole, so that a type with private fields keeps its own rules. (`value.submit(to)` is the
+/// same.) Nothing is registered: no runtime misses the handler, and a row waits PENDING for one that has
+/// it. `Runtime::builder(…).require::<InterpretReport>()` fails the start of a binary without it.
+///
+/// The type is a struct or an enum without generics, is `Send` and has serde's `Serialize` and
+/// `DeserializeOwned`. The derive stands above its `#[command(…)]`.
+///
+/// # Options
+/// What a submit writes into the row, and what holds wherever the handler runs: `type`, `biz_key`,
+/// `unique`, `priority`, `max_retry`, `aliases`, with the meanings of [`macro@command`], and `crate`.
+/// Everything else says how attempts run, belongs to the handler and is refused here, as these are there.
+#[proc_macro_derive(Command, attributes(command))]
+pub fn derive_command(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    derive(item.into()).into()
+}
+
+fn derive(item: TokenStream) -> TokenStream {
+    let mut errors = errors::Errors::default();
+    let Some(declaration) = declaration::Declaration::parse(item, &mut errors) else {
+        return errors.to_tokens();
+    };
+    match check::declaration(&declaration, &mut errors) {
+        Some(declared) => expand::declaration::declaration(&declaration, &declared),
+        None => {
+            let errors = errors.to_tokens();
+            let rest = expand::declaration::fallback(&declaration);
+            quote!(#errors #rest)
+        }
+    }
 }
 
 fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {

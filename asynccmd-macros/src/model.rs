@@ -17,7 +17,8 @@ pub(crate) struct Model {
     pub arguments: Vec<Argument>,
     pub receiver: Option<Receiver>,
     pub rt: Rt,
-    /// The name of the payload type; none if the function's name makes none.
+    /// The name of the payload type, or of the marker for the handler; none if the function's name makes
+    /// none.
     pub payload: Option<Ident>,
     /// The name of the submit helper.
     pub helper: Ident,
@@ -77,7 +78,12 @@ impl Model {
         let name = &function.sig.ident;
         let span = located(name.span());
         let bare = name.unraw().to_string();
-        let payload = args.payload.clone().or_else(|| {
+        let handler_of = |path: &Path| {
+            let last = path.segments.last()?;
+            Some(format_ident!("{}Handler", last.ident.unraw(), span = located(last.ident.span())))
+        };
+        let payload = args.handles.as_ref().and_then(handler_of);
+        let payload = payload.or_else(|| args.payload.clone()).or_else(|| {
             let mut ident = syn::parse_str::<Ident>(&names::camel_case(&bare)).ok()?;
             ident.set_span(span);
             Some(ident)
@@ -211,7 +217,7 @@ impl Shared {
         )
     }
 
-    fn of(attrs: &[Attribute]) -> Self {
+    pub(crate) fn of(attrs: &[Attribute]) -> Self {
         let mut shared = Self { docs: Vec::new(), rest: Vec::new(), deprecated: false };
         for attr in attrs {
             let Some(name) = attr.path().get_ident().map(Ident::to_string) else { continue };
@@ -263,7 +269,7 @@ pub(crate) fn located(span: Span) -> Span {
 pub(crate) struct Rt(TokenStream);
 
 impl Rt {
-    fn new(crate_path: Option<&Path>) -> Self {
+    pub(crate) fn new(crate_path: Option<&Path>) -> Self {
         Self(match crate_path {
             Some(path) => quote!(#path::__rt),
             None => quote!(::asynccmd::__rt),
@@ -274,6 +280,11 @@ impl Rt {
     /// interpolated path keeps its own spans otherwise.)
     pub(crate) fn at(&self, span: Span) -> TokenStream {
         at(span, self.0.clone())
+    }
+
+    /// Items, passed through one macro: a path that leads nowhere is then one error.
+    pub(crate) fn items(&self, items: TokenStream) -> TokenStream {
+        quote!(#self::items! { #items })
     }
 
     /// The path as serde's derives take it.

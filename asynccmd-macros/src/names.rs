@@ -14,6 +14,26 @@ pub(crate) fn camel_case(name: &str) -> String {
     camel
 }
 
+/// `InterpretReport` as `interpret_report`. A row of capitals is one word, so `SendHTTP` becomes
+/// `send_http`.
+pub(crate) fn snake_case(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut snake = String::with_capacity(name.len() + 4);
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| letters[at]);
+        let ends_capitals = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        let starts_word = match before {
+            None | Some('_') => false,
+            Some(before) => !before.is_uppercase() || ends_capitals,
+        };
+        if letter.is_uppercase() && starts_word {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
 /// The known name nearest to `word`, if it is near enough to have been meant: at most a third of its
 /// letters apart, and at least one.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -75,6 +95,21 @@ mod tests {
             ("__", ""),
         ] {
             assert_eq!(camel_case(function), name);
+        }
+    }
+
+    #[test]
+    fn type_names_become_function_names() {
+        for (name, function) in [
+            ("InterpretReport", "interpret_report"),
+            ("Step2", "step2"),
+            ("SendHTTP", "send_http"),
+            ("HTTPServer", "http_server"),
+            ("ÜberWeisung", "über_weisung"),
+            ("Already_snake", "already_snake"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(snake_case(name), function);
         }
     }
 

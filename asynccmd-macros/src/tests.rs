@@ -1,5 +1,8 @@
 //! The attribute as a whole: tokens in, items out.
 
+mod declarations;
+mod expansions;
+
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{File, Item};
@@ -14,7 +17,11 @@ struct Expanded {
 
 impl Expanded {
     fn of(args: TokenStream, item: TokenStream) -> Self {
-        let file: File = syn::parse2(attribute(args, item)).expect("an expansion is items");
+        Self::read(attribute(args, item))
+    }
+
+    fn read(expansion: TokenStream) -> Self {
+        let file = unwrapped(expansion);
         let (errors, items): (Vec<_>, Vec<_>) =
             file.items.into_iter().partition(|item| match item {
                 Item::Macro(item) => {
@@ -41,9 +48,31 @@ impl Expanded {
     }
 
     fn implements_command(&self, name: &str) -> bool {
-        let wanted = format!("__rt :: Command for {name}");
+        self.implements("Command", name) && self.implements("Handles", name)
+    }
+
+    fn implements(&self, what: &str, name: &str) -> bool {
+        let wanted = format!("__rt :: {what} for {name} {{");
         self.items.iter().any(|item| item.to_token_stream().to_string().contains(&wanted))
     }
+}
+
+/// An expansion with the items that it passes through `__rt::items!`.
+fn unwrapped(expansion: TokenStream) -> File {
+    let mut file: File = syn::parse2(expansion).expect("an expansion is items");
+    let items = std::mem::take(&mut file.items);
+    file.items = items
+        .into_iter()
+        .flat_map(|item| match item {
+            Item::Macro(item)
+                if item.mac.path.segments.last().is_some_and(|s| s.ident == "items") =>
+            {
+                syn::parse2::<File>(item.mac.tokens).expect("there are items within").items
+            }
+            item => vec![item],
+        })
+        .collect();
+    file
 }
 
 #[test]
@@ -90,7 +119,7 @@ fn a_broken_attribute_leaves_function_type_and_helper() {
         (quote!("a"), 1),
         (quote!(type = "a", = , 7), 2),
         (quote!(type = "a" mode = "immediate"), 1),
-        (quote!(type = "a", portable, version = 2, handles(X)), 3),
+        (quote!(type = "a", portable, version = 2, compensate(X)), 3),
         (quote!(type = "a", type = "b"), 2),
         (quote!(type = "a", classify = judge, backoff_fn), 2),
         (

@@ -1,16 +1,28 @@
 //! What generated code names. Not part of the contract: nobody else imports it, and it changes without
 //! notice. The macro crate is pinned to the same version for that reason.
 
+/// All that is generated beside a function or a type passes through here unchanged: where this library is
+/// not to be found, that is one error, and not one for every name that is looked for in it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __asynccmd_items {
+    ($($item:tt)*) => { $($item)* };
+}
+
+pub use __asynccmd_items as items;
 pub use futures_util::future::BoxFuture;
 pub use inventory;
 pub use serde;
 pub use std::string::String;
 pub use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 pub use crate::client::{Submit, Target};
 pub use crate::command::{
-    Backoff, Command, CommandSpec, Context, Done, Failure, Handler, HandlerError, HandlerOutput,
-    HandlerReturn, Location, Mode, PrepareError, StateNeed, Unique, Verdict,
+    Backoff, Command, CommandSpec, Context, Declaration, Done, Failure, Handler, HandlerError,
+    HandlerOutput, HandlerReturn, Handles, Location, Mode, PrepareError, StateNeed, Unique,
+    Verdict,
 };
 pub use crate::registry::Registration;
 
@@ -21,6 +33,26 @@ pub type Prepared<'a> = Result<BoxFuture<'a, Done>, PrepareError>;
 /// is not serde's would be an error here again.)
 pub fn decode<C: Command>(payload: &str) -> Result<C::Payload, PrepareError> {
     Ok(serde_json::from_str(payload)?)
+}
+
+/// The type of an argument that takes the whole of `C`: none but `C`.
+#[diagnostic::on_unimplemented(
+    message = "a handler of `{C}` takes `{C}`, not `{Self}`",
+    label = "write `{C}`"
+)]
+pub trait Whole<C>: DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<C: DeserializeOwned> Whole<C> for C {}
+
+/// As [`decode`], for a handler that is written apart from its command and names its type again.
+pub fn decode_for<H: Handles, P: Whole<H::Command>>(payload: &str) -> Result<P, PrepareError> {
+    Ok(serde_json::from_str(payload)?)
+}
+
+/// Whether the command of a handler is declared apart from it.
+pub const fn is_apart<H: Handles>() -> bool {
+    <H::Command as Command>::DECLARATION.mode.is_none()
 }
 
 /// Takes state out of the context.

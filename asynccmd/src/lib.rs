@@ -28,7 +28,7 @@
 //!
 //! | to | look at |
 //! |---|---|
-//! | declare a command | [`command`], [`Command`], [`CommandError`], [`Outcome`], [`Backoff`] |
+//! | declare a command | [`command`], [`macro@Command`], [`trait@Command`], [`CommandError`], [`Outcome`], [`Backoff`] |
 //! | submit it | [`Client`], [`Tx`], [`Submit`], [`Client::submit_all`], [`Target`] |
 //! | take it back | [`Client::cancel`], [`Client::reschedule`] |
 //! | run it | [`Runtime`], [`Pool`], [`Context`], [`Registry`] |
@@ -62,16 +62,16 @@ pub mod testing;
 mod time;
 
 pub use admin::{Admin, CommandDetail, Health, Kill, KillAnswer, Notice, Reason};
-pub use asynccmd_macros::command;
+pub use asynccmd_macros::{Command, command};
 pub use chrono;
 pub use client::{
     BeginError, Client, ClientBuilder, Committed, InTransaction, Level, Place, Submit, SubmitAll,
     SubmitExt, SubmitStatus, Submitted, Target, Tx, When,
 };
 pub use command::{
-    Backoff, Command, CommandError, CommandSpec, Context, Done, Failure, FailureKind, Handler,
-    HandlerError, HandlerOutput, HandlerReturn, Location, Mode, Outcome, PrepareError, State,
-    StateNeed, StoredOutput, Unique, Verdict,
+    Backoff, Command, CommandError, CommandSpec, Context, Declaration, Done, Failure, FailureKind,
+    Handler, HandlerError, HandlerOutput, HandlerReturn, Handles, Location, Mode, Outcome,
+    PrepareError, State, StateNeed, StoredOutput, Unique, Verdict,
 };
 pub use error::{AdminError, FinishError, SchemaError, StoreError, SubmitError};
 pub use futures_util::future::BoxFuture;

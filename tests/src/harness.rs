@@ -308,6 +308,12 @@ macro_rules! conformance {
             basics {
                 a_committed_command_runs_once,
             }
+            declared {
+                a_publisher_needs_no_handler_and_misses_none,
+                a_declared_command_starts_after_its_commit,
+                a_declared_commands_retries_come_from_both_sides,
+                require_and_a_second_handler_are_said_at_the_start,
+            }
             submit {
                 a_rolled_back_command_never_existed,
                 a_dropped_transaction_never_existed,

@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use asynccmd::{Command, CommandError, Context, Failure, Outcome, Verdict, command};
+use asynccmd::{CommandError, Context, Failure, Handles as _, Outcome, Verdict, command};
 
 #[derive(Debug, thiserror::Error)]
 #[error("no")]

@@ -7,7 +7,7 @@
 )]
 #![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
-use asynccmd::{Client, Command, Context, command};
+use asynccmd::{Client, Command as _, Context, Handles as _, command};
 
 macro_rules! commands {
     ($($type:literal $name:ident($field:ident: $field_type:ty, $ctx:ident: $context:ty) -> $returned:ty, $pool:expr;)*) => {$(

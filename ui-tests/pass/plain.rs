@@ -8,7 +8,7 @@
 )]
 #![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
-use asynccmd::{Command as _, Context, Mode, Outcome, SubmitError, command};
+use asynccmd::{Command as _, Context, Handles as _, Mode, Outcome, SubmitError, command};
 use std::time::Duration;
 
 #[derive(Clone)]

@@ -7,7 +7,7 @@
 )]
 #![cfg_attr(clippy, allow(dead_code, reason = "a module there, where nobody calls main"))]
 
-use asynccmd::{Client, Command, command};
+use asynccmd::{Client, Command as _, Handles as _, command};
 
 #[command(type = "a", biz_key = "{type}-{match}")]
 async fn r#move(r#type: i64, r#match: String) -> Result<i64, String> {

@@ -11,11 +11,29 @@ pub mod cfg;
 #[path = "../pass/crate_path.rs"]
 pub mod crate_path;
 #[cfg(clippy)]
+#[path = "../pass/declared.rs"]
+pub mod declared;
+#[cfg(clippy)]
+#[path = "../pass/deprecated.rs"]
+pub mod deprecated;
+#[cfg(clippy)]
 #[path = "../pass/docs.rs"]
 pub mod docs;
 #[cfg(clippy)]
 #[path = "../pass/errors.rs"]
 pub mod errors;
+#[cfg(clippy)]
+#[path = "../pass/errors_anyhow.rs"]
+pub mod errors_anyhow;
+#[cfg(clippy)]
+#[path = "../pass/errors_eyre.rs"]
+pub mod errors_eyre;
+#[cfg(clippy)]
+#[path = "../pass/errors_own.rs"]
+pub mod errors_own;
+#[cfg(clippy)]
+#[path = "../pass/lint_levels.rs"]
+pub mod lint_levels;
 #[cfg(clippy)]
 #[path = "../pass/macro_rules.rs"]
 pub mod macro_rules;
@@ -26,14 +44,26 @@ pub mod names;
 #[path = "../pass/payload.rs"]
 pub mod payload;
 #[cfg(clippy)]
+#[path = "../pass/places.rs"]
+pub mod places;
+#[cfg(clippy)]
 #[path = "../pass/plain.rs"]
 pub mod plain;
 #[cfg(clippy)]
 #[path = "../pass/raw.rs"]
 pub mod raw;
 #[cfg(clippy)]
+#[path = "../pass/re_exported.rs"]
+pub mod re_exported;
+#[cfg(clippy)]
+#[path = "../pass/serde.rs"]
+pub mod serde;
+#[cfg(clippy)]
 #[path = "../pass/submit.rs"]
 pub mod submit;
 #[cfg(clippy)]
 #[path = "../pass/visibility.rs"]
 pub mod visibility;
+#[cfg(clippy)]
+#[path = "../pass/wide.rs"]
+pub mod wide;

@@ -6,23 +6,38 @@ use syn::ext::IdentExt;
 
 use crate::args::{Args, Number};
 use crate::backoff::{self, Backoff};
+use crate::duration;
 use crate::errors::Errors;
-use crate::model::{Model, Role};
+use crate::model::{Argument, Model, Role};
+use crate::names::{list, nearest};
 use crate::template::{self, Part};
-use crate::{duration, names};
 
 /// What the options mean; durations in milliseconds. What was not written is `None`.
 pub(crate) struct Settings {
-    pub command_type: LitStr,
+    /// None for a handler whose command is declared elsewhere.
+    pub declared: Option<Declared>,
     pub mode: Mode,
-    pub max_retry: Option<u16>,
     pub backoff: Option<Backoff>,
     pub timeout: Option<u64>,
+    pub retention: Option<u64>,
+}
+
+/// What the options say of a command apart from its handler. What was not written is `None`.
+pub(crate) struct Declared {
+    pub command_type: LitStr,
+    pub max_retry: Option<u16>,
     pub priority: Option<i8>,
     /// The literal, for its span, and its parts.
     pub biz_key: Option<(LitStr, Vec<Part>)>,
     pub unique: Option<Unique>,
-    pub retention: Option<u64>,
+}
+
+/// What a business key can be made of.
+pub(crate) struct Names {
+    /// The payload's fields; none if only rustc knows them.
+    pub fields: Option<Vec<String>>,
+    /// Names that could be taken for fields.
+    pub others: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,28 +61,43 @@ const MODES: [(&str, Mode); 3] = [
 
 pub(super) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
     let args = &model.args;
-    let command_type = command_type(args, errors);
-    aliases(args, errors);
+    let declared = match args.has("handles") {
+        true => None,
+        false => Some(declared(args, &names_of(model), errors)),
+    };
     let mode = mode(args, errors);
     pool(args, mode, errors);
-    let max_retry = number(args.max_retry.as_ref(), "max_retry", 1, 1000, errors);
     let backoff = backoff(args, errors);
     let timeout = args.timeout.as_ref().and_then(|text| timeout(model, text, errors));
-    let priority = number(args.priority.as_ref(), "priority", -100, 100, errors);
-    let biz_key = args.biz_key.as_ref().and_then(|text| biz_key(model, text, errors));
-    let unique = unique(args, errors);
     let retention = args.retention.as_ref().and_then(|text| read(text, duration::parse, errors));
-    Some(Settings {
-        command_type: command_type?,
-        mode: mode?,
-        max_retry,
-        backoff,
-        timeout,
-        priority,
-        biz_key,
-        unique,
-        retention,
-    })
+    // One that is broken leaves no settings; one that stands elsewhere has none here.
+    let declared = match declared {
+        Some(declared) => Some(declared?),
+        None => None,
+    };
+    Some(Settings { declared, mode: mode?, backoff, timeout, retention })
+}
+
+/// Checks what holds for a command wherever its handler runs.
+pub(super) fn declared(args: &Args, names: &Names, errors: &mut Errors) -> Option<Declared> {
+    let command_type = command_type(args, errors);
+    aliases(args, errors);
+    let max_retry = number(args.max_retry.as_ref(), "max_retry", 1, 1000, errors);
+    let priority = number(args.priority.as_ref(), "priority", -100, 100, errors);
+    let biz_key = args.biz_key.as_ref().and_then(|text| biz_key(names, text, errors));
+    let unique = unique(args, errors);
+    Some(Declared { command_type: command_type?, max_retry, priority, biz_key, unique })
+}
+
+fn names_of(model: &Model) -> Names {
+    let names = |wanted: fn(&Argument) -> bool| {
+        let arguments = model.arguments.iter().filter(move |argument| wanted(argument));
+        arguments.filter_map(|argument| Some(argument.name.as_ref()?.unraw().to_string())).collect()
+    };
+    Names {
+        fields: model.whole().is_none().then(|| names(|argument| argument.role == Role::Field)),
+        others: names(|argument| argument.role != Role::Field),
+    }
 }
 
 /// Reads a literal's text; what is wrong with it is an error on the literal.
@@ -81,8 +111,8 @@ fn read<T>(
 
 fn command_type(args: &Args, errors: &mut Errors) -> Option<LitStr> {
     let Some(literal) = &args.command_type else {
-        // A broken `type`, or one that stands with the command, has had its own error.
-        if !args.has("type") && !args.has("handles") {
+        // A broken `type` has had its own error.
+        if !args.has("type") {
             errors.at(
                 Span::call_site(),
                 "a command needs a type, the key that its rows are routed by; add `type = \"order.pay\"`",
@@ -135,9 +165,9 @@ fn mode(args: &Args, errors: &mut Errors) -> Option<Mode> {
     let known = || MODES.iter().map(|(name, _)| *name);
     let find = |text: &str| {
         MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode).ok_or_else(|| {
-            let meant = names::nearest(text, known())
+            let meant = nearest(text, known())
                 .map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
-            format!("unknown mode `{text}`{meant}; there are {}", names::list(known()))
+            format!("unknown mode `{text}`{meant}; there are {}", list(known()))
         })
     };
     read(literal, find, errors)
@@ -207,36 +237,27 @@ fn unique(args: &Args, errors: &mut Errors) -> Option<Unique> {
     }
 }
 
-fn biz_key(model: &Model, literal: &LitStr, errors: &mut Errors) -> Option<(LitStr, Vec<Part>)> {
+fn biz_key(names: &Names, literal: &LitStr, errors: &mut Errors) -> Option<(LitStr, Vec<Part>)> {
     let parts = read(literal, template::parse, errors)?;
     if parts.is_empty() {
         errors.on(literal, "the business key is empty; write one such as `\"order:{order_id}\"`, or remove `biz_key`");
     }
     // The fields of a foreign payload are rustc's to check.
-    if model.whole().is_none() {
-        let fields: Vec<String> = model
-            .having(Role::Field)
-            .filter_map(|field| field.name.as_ref())
-            .map(|name| name.unraw().to_string())
-            .collect();
+    if let Some(fields) = &names.fields {
         for part in &parts {
             if let Part::Field(name) = part
                 && !fields.contains(name)
             {
-                errors.on(literal, no_field(model, name, &fields));
+                errors.on(literal, no_field(names, name, fields));
             }
         }
     }
     Some((literal.clone(), parts))
 }
 
-fn no_field(model: &Model, name: &str, fields: &[String]) -> String {
+fn no_field(names: &Names, name: &str, fields: &[String]) -> String {
     let known = || fields.iter().map(String::as_str);
-    let elsewhere = model
-        .arguments
-        .iter()
-        .any(|argument| argument.name.as_ref().is_some_and(|ident| ident.unraw() == name));
-    if elsewhere {
+    if names.others.iter().any(|other| other == name) {
         return format!(
             "`{{{name}}}` in `biz_key` is an argument, but no field of the payload; a key is made of stored fields only"
         );
@@ -244,9 +265,9 @@ fn no_field(model: &Model, name: &str, fields: &[String]) -> String {
     let there_are = match fields {
         [] => "the payload has none".to_owned(),
         [only] => format!("there is `{only}`"),
-        _ => format!("there are {}", names::list(known())),
+        _ => format!("there are {}", list(known())),
     };
-    match names::nearest(name, known()) {
+    match nearest(name, known()) {
         Some(near) => {
             format!("`{{{name}}}` in `biz_key` names no field, did you mean `{{{near}}}`?")
         }

@@ -1,4 +1,4 @@
-//! `impl Command`: the constants, the business key, the glue, and the registration.
+//! `impl Handles`: the constants, the glue, and the registration.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -6,13 +6,13 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Ident, ReturnType};
 
+use super::command::{Command, mode_value};
 use crate::backoff::Backoff;
-use crate::check::{Mode, Settings, Unique};
+use crate::check::{Declared, Settings};
 use crate::model::{Argument, Model, Role, local, located, mentions};
-use crate::template::{self, Part};
 
-/// The implementation and its registration.
-pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
+/// The command, if it is declared here, its handler, and the registration of both.
+pub(crate) fn registered(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
     let rt = &model.rt;
     let rest = &model.shared.rest;
     let deprecated = model.shared.allow_deprecated();
@@ -21,23 +21,22 @@ pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> Token
         .iter()
         .filter(|attr| !attr.path().is_ident("cfg") && !attr.path().is_ident("deprecated"))
         .collect();
-    let payload = match model.whole() {
-        Some(argument) => argument.ty.to_token_stream(),
-        None => name.to_token_stream(),
+    let command = match &settings.declared {
+        Some(declared) => Some(implementation(model, settings, declared, name)),
+        None => apart(model, name),
     };
-    let command_type = &settings.command_type;
-    let key = key(model, settings);
+    let handled = handled(model, name);
     let spec = spec(model, settings, name);
     quote! {
         #(#cfgs)*
         #deprecated
         #(#lints)*
         const _: () = {
-            impl #rt::Command for #name {
-                type Payload = #payload;
-                const TYPE: &'static str = #command_type;
+            #command
+
+            impl #rt::Handles for #name {
+                type Command = #handled;
                 const SPEC: #rt::CommandSpec = #spec;
-                #key
             }
 
             #rt::inventory::submit! { #rt::Registration::of::<#name>() }
@@ -45,37 +44,49 @@ pub(crate) fn command(model: &Model, settings: &Settings, name: &Ident) -> Token
     }
 }
 
-fn key(model: &Model, settings: &Settings) -> Option<TokenStream> {
-    let (literal, parts) = settings.biz_key.as_ref()?;
-    let rt = &model.rt;
-    let span = located(literal.span());
-    let payload = local("payload", span);
-    let key = local("key", span);
-    let parts = parts.iter().map(|part| match part {
-        Part::Text(text) => quote!(#key.push_str(#text);),
-        Part::Field(field) => {
-            let rt = rt.at(span);
-            let field = field_ident(model, field, span);
-            quote_spanned!(span=> #rt::key_part(&mut #key, &#payload.#field);)
-        }
-    });
-    Some(quote! {
-        fn biz_key(#payload: &Self::Payload) -> #rt::String {
-            let mut #key = #rt::String::new();
-            #(#parts)*
-            #key
-        }
-    })
+/// The command that the function handles.
+fn handled(model: &Model, name: &Ident) -> TokenStream {
+    match &model.args.handles {
+        Some(path) => path.to_token_stream(),
+        None => name.to_token_stream(),
+    }
 }
 
-/// A field as the user's argument spells it, and placed in the template. A foreign payload's is spelt by
-/// the template alone.
-fn field_ident(model: &Model, name: &str, span: Span) -> Option<Ident> {
-    let own = model.having(Role::Field).filter_map(|field| field.name.clone());
-    let mut ident =
-        own.into_iter().find(|ident| ident.unraw() == name).or_else(|| template::ident(name))?;
-    ident.set_span(span.resolved_at(ident.span()));
-    Some(ident)
+fn implementation(
+    model: &Model,
+    settings: &Settings,
+    declared: &Declared,
+    name: &Ident,
+) -> TokenStream {
+    let payload = match model.whole() {
+        Some(argument) => argument.ty.to_token_stream(),
+        None => name.to_token_stream(),
+    };
+    let fields = model.having(Role::Field).filter_map(|field| field.name.clone()).collect();
+    let command = Command {
+        rt: &model.rt,
+        name,
+        payload,
+        declared,
+        aliases: &model.args.aliases,
+        mode: Some(settings.mode),
+        fields,
+    };
+    command.implementation()
+}
+
+/// Asks rustc, at the name of the command, whether that is declared apart.
+fn apart(model: &Model, name: &Ident) -> Option<TokenStream> {
+    let path = model.args.handles.as_ref()?;
+    let span = located(path.segments.last()?.ident.span());
+    let rt = model.rt.at(span);
+    let message = format!(
+        "`{0}` has its handler already; `handles` takes a type with `#[derive(Command)]`",
+        path.to_token_stream().to_string().replace(' ', "")
+    );
+    Some(quote_spanned! {span=>
+        const _: () = ::core::assert!(#rt::is_apart::<#name>(), #message);
+    })
 }
 
 fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
@@ -99,8 +110,7 @@ fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
     let setters = setters(model, settings);
     quote! {{
         #glue
-        #rt::CommandSpec::new(
-            <#name as #rt::Command>::TYPE,
+        #rt::CommandSpec::of::<#name>(
             #label,
             #rt::Location::new #location,
             #handler,
@@ -113,17 +123,12 @@ fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
 fn setters(model: &Model, settings: &Settings) -> Vec<TokenStream> {
     let (rt, args) = (&model.rt, &model.args);
     let mut setters = Vec::new();
-    if !args.aliases.is_empty() {
-        let aliases = &args.aliases;
-        setters.push(quote!(.aliases(&[#(#aliases),*])));
-    }
-    match settings.mode {
-        Mode::Scheduled => {}
-        Mode::AsyncPool => setters.push(quote!(.mode(#rt::Mode::AsyncPool))),
-        Mode::Immediate => setters.push(quote!(.mode(#rt::Mode::Immediate))),
+    // The command's own declaration says it otherwise.
+    if settings.declared.is_none() {
+        let mode = mode_value(rt, settings.mode);
+        setters.push(quote!(.mode(#mode)));
     }
     setters.extend(args.pool.as_ref().map(|pool| quote!(.pool(#pool))));
-    setters.extend(settings.max_retry.map(|failures| quote!(.max_retry(#failures))));
     setters.extend(settings.backoff.as_ref().map(|backoff| {
         let backoff = backoff_value(model, backoff);
         quote!(.backoff(#backoff))
@@ -135,11 +140,6 @@ fn setters(model: &Model, settings: &Settings) -> Vec<TokenStream> {
     setters.extend(settings.timeout.map(|millis| {
         let timeout = duration(model, millis);
         quote!(.timeout(#timeout))
-    }));
-    setters.extend(settings.priority.map(|level| quote!(.priority(#level))));
-    setters.extend(settings.unique.map(|unique| match unique {
-        Unique::UntilFinished => quote!(.unique(#rt::Unique::UntilFinished)),
-        Unique::UntilStarted => quote!(.unique(#rt::Unique::UntilStarted)),
     }));
     setters.extend(settings.retention.map(|millis| {
         let retention = duration(model, millis);
@@ -231,6 +231,13 @@ fn value(at: usize, argument: &Argument) -> Ident {
 fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
     let rt = &model.rt;
     let numbered = || model.arguments.iter().enumerate();
+    if model.args.handles.is_some()
+        && let Some((at, argument)) = numbered().find(|(_, a)| a.role == Role::Payload)
+    {
+        let (value, ty) = (value(at, argument), &argument.ty);
+        let rt = rt.at(located(ty.span()));
+        return quote!(let #value = #rt::decode_for::<#name, #ty>(#text)?;);
+    }
     let pattern = match numbered().find(|(_, argument)| argument.role == Role::Payload) {
         Some((at, argument)) => value(at, argument).into_token_stream(),
         None => {

@@ -38,7 +38,7 @@ pub(crate) fn signature(
 ) -> TokenStream {
     let function = model.function.sig.ident.unraw();
     let attrs = documented(
-        model,
+        &model.shared,
         &format!(
             "Submits the command that `{function}` runs. If `to` is a transaction, it exists once that commits."
         ),

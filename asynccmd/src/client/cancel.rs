@@ -148,5 +148,5 @@ fn names_nobody(which: &Which) -> bool {
 }
 
 fn stored_types<C: Command>() -> impl Iterator<Item = &'static str> {
-    std::iter::once(C::TYPE).chain(C::SPEC.aliases.iter().copied())
+    std::iter::once(C::TYPE).chain(C::DECLARATION.aliases.iter().copied())
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::limits::{self, Rules};
 use super::shard;
-use crate::command::{Command, Draft, Due, Mode, Unique};
+use crate::command::{Command, Draft, Due, Unique};
 use crate::error::SubmitError;
 use crate::ids::{CommandId, Uid};
 use crate::store::model::limits::{METADATA, OWNER};
@@ -64,10 +64,10 @@ impl Options {
         rules: &Rules,
         parent: Option<CommandId>,
     ) -> Result<Draft, SubmitError> {
-        let spec = C::SPEC;
+        let declared = C::DECLARATION;
         let biz_key = biz_key.unwrap_or_else(|| C::biz_key(payload));
         limits::key("business key", &biz_key)?;
-        let unique = self.unique.or(spec.unique);
+        let unique = self.unique.or(declared.unique);
         if unique.is_some() && biz_key.is_empty() {
             return Err(SubmitError::UniqueWithoutKey { command_type: C::TYPE });
         }
@@ -91,15 +91,15 @@ impl Options {
             biz_key,
             unique,
             payload: payload_text::<C>(payload, rules.max_payload)?,
-            payload_version: spec.payload_version,
+            payload_version: declared.payload_version,
             priority: self.level as i8,
             shard,
-            max_retry: max_retry(self.max_retry)?.unwrap_or(spec.max_retry),
+            max_retry: max_retry(self.max_retry)?.unwrap_or(declared.max_retry),
             due: limits::due(self.due.unwrap_or(Due::After(Duration::ZERO)))?,
             metadata: self.metadata_text()?,
             owner: owner.cloned(),
             parent,
-            immediate: spec.mode == Mode::Immediate,
+            immediate: declared.may_be_immediate(),
         })
     }
 

@@ -33,6 +33,6 @@ pub(crate) struct Draft {
     pub metadata: Option<String>,
     pub owner: Option<String>,
     pub parent: Option<CommandId>,
-    /// Whether the attribute's mode is `immediate`: a hint for the commit, not stored.
+    /// Whether the mode is `immediate`, or known to the handler alone: a hint for the commit, not stored.
     pub immediate: bool,
 }

@@ -20,7 +20,8 @@ pub(crate) trait AttemptPort: Send + Sync {
 /// Commands that a commit has just made visible.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
-    /// Those to be started by id: due at once, of a type with mode `immediate`.
+    /// Those to be started by id if their handler's mode is `immediate`: due at once, of a type that is
+    /// not known to have another.
     pub immediate: Vec<(CommandId, &'static str)>,
     /// The other types of which something has become due, at once or later.
     pub due: Vec<&'static str>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::{Backoff, Context, Done};
+use super::{Backoff, Command, Context, Declaration, Done, Handles};
 
 /// Where and how a command's attempts run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,8 +128,8 @@ impl fmt::Debug for Handler {
     }
 }
 
-/// What the attribute says of one command. Constant data: made at compile time, collected at link
-/// time.
+/// One handler with its command: what the attribute says. Constant data: made at compile time, collected
+/// at link time.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct CommandSpec {
@@ -193,9 +193,24 @@ impl CommandSpec {
         }
     }
 
-    /// `aliases(…)`.
-    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+    /// The spec of `H`, as far as its command is declared.
+    pub const fn of<H: Handles>(name: &'static str, location: Location, handler: Handler) -> Self {
+        let declaration = <H::Command as Command>::DECLARATION;
+        Self::new(<H::Command as Command>::TYPE, name, location, handler).declared(declaration)
+    }
+
+    /// Takes over what is declared.
+    pub const fn declared(mut self, declaration: Declaration) -> Self {
+        let Declaration { aliases, max_retry, priority, unique, payload_version, mode } =
+            declaration;
         self.aliases = aliases;
+        self.max_retry = max_retry;
+        self.priority = priority;
+        self.unique = unique;
+        self.payload_version = payload_version;
+        if let Some(mode) = mode {
+            self.mode = mode;
+        }
         self
     }
 
@@ -211,12 +226,6 @@ impl CommandSpec {
         self
     }
 
-    /// `max_retry = n`.
-    pub const fn max_retry(mut self, max_retry: u16) -> Self {
-        self.max_retry = max_retry;
-        self
-    }
-
     /// `backoff = "…"` and `backoff_fn(…)`.
     pub const fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
@@ -226,18 +235,6 @@ impl CommandSpec {
     /// `timeout = "…"`.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
-        self
-    }
-
-    /// `priority = n`.
-    pub const fn priority(mut self, priority: i8) -> Self {
-        self.priority = priority;
-        self
-    }
-
-    /// `unique` and `unique = "…"`.
-    pub const fn unique(mut self, unique: Unique) -> Self {
-        self.unique = Some(unique);
         self
     }
 

@@ -84,7 +84,7 @@ impl fmt::Display for Problem {
             ),
             Self::Duplicate { command_type, places: [first, second], same_place: false } => write!(
                 f,
-                "type `{command_type}` has two handlers, at {first} and at {second}; rename one, or remove the alias"
+                "type `{command_type}` has two handlers, at {first} and at {second}; keep one, or rename its type or remove its alias"
             ),
             Self::UnknownPool { command_type, pool, place, known } => write!(
                 f,
@@ -195,7 +195,7 @@ fn duplicates(specs: &[CommandSpec], problems: &mut Vec<Problem>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Done, Handler, Location, StateNeed, StoredOutput};
+    use crate::command::{Declaration, Done, Handler, Location, StateNeed, StoredOutput};
 
     fn spec(command_type: &'static str, line: u32) -> CommandSpec {
         CommandSpec::new(
@@ -219,7 +219,14 @@ mod tests {
 
     #[test]
     fn two_handlers_of_one_type_are_named_with_both_places() {
-        let found = problems(vec![spec("a", 7), spec("b", 1), spec("c", 9).aliases(&["b"])], &[]);
+        let found = problems(
+            vec![
+                spec("a", 7),
+                spec("b", 1),
+                spec("c", 9).declared(Declaration::DEFAULT.aliases(&["b"])),
+            ],
+            &[],
+        );
         assert_eq!(found.len(), 1);
         let text = found[0].to_string();
         assert!(text.contains("src/m.rs:1:1") && text.contains("src/m.rs:9:1"), "{text}");

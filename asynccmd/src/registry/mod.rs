@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub use check::{Problem, RegistryError};
 pub(crate) use check::{Setup, check};
 
-use crate::command::{Command, CommandSpec};
+use crate::command::{CommandSpec, Handles};
 
 /// One command on its way into the routing table; submitted to `inventory` by generated code.
 #[derive(Debug, Clone, Copy)]
@@ -20,9 +20,9 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// The registration of `C`.
-    pub const fn of<C: Command>() -> Self {
-        Self { spec: C::SPEC }
+    /// The registration of `H`.
+    pub const fn of<H: Handles>() -> Self {
+        Self { spec: H::SPEC }
     }
 }
 
@@ -102,10 +102,11 @@ pub struct RegistryBuilder {
 }
 
 impl RegistryBuilder {
-    /// Adds a command.
+    /// Adds a command with its handler: `InterpretReport`, or `InterpretReportHandler` if that is declared
+    /// apart.
     #[allow(clippy::should_implement_trait, reason = "nothing is summed here")]
-    pub fn add<C: Command>(mut self) -> Self {
-        self.specs.push(C::SPEC);
+    pub fn add<H: Handles>(mut self) -> Self {
+        self.specs.push(H::SPEC);
         self
     }
 

@@ -14,6 +14,7 @@ use super::inbox::Inbox;
 use super::lease::CurrentLease;
 use super::ledger::Ledger;
 use super::pulse::{Pulse, Trouble};
+use crate::command::Mode;
 use crate::command::ports::{Committed, RuntimePort, Vitals};
 use crate::ids::InstanceId;
 use crate::registry::Registry;
@@ -66,13 +67,19 @@ impl Port {
 impl RuntimePort for Port {
     fn committed(&self, committed: Committed) {
         // Of a type without a handler here, another instance takes care.
-        let immediate = committed
-            .immediate
-            .into_iter()
-            .filter_map(|(id, name)| Some((id, self.registry.position(name)?)))
-            .collect();
-        let due: Vec<_> =
+        let mut due: Vec<_> =
             committed.due.into_iter().filter_map(|name| self.registry.position(name)).collect();
+        let mut immediate = Vec::new();
+        for (id, name) in committed.immediate {
+            match self.registry.position(name) {
+                // The submit knew the declaration; only here is the handler's mode known.
+                Some(position) if self.registry.specs()[position].mode == Mode::Immediate => {
+                    immediate.push((id, position));
+                }
+                Some(position) if !due.contains(&position) => due.push(position),
+                _ => {}
+            }
+        }
         self.inbox.committed(immediate, &due);
     }
 

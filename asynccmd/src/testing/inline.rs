@@ -15,12 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::command::ports::AttemptPort;
 use crate::command::{
-    AttemptInfo, Command, Context, Done, Draft, Handler, Progress, State, StoredOutput,
+    AttemptInfo, Command, Context, Done, Draft, Handler, Handles, Progress, State, StoredOutput,
     panic_message,
 };
 use crate::ids::{CommandId, Token, Uid};
 
-/// Calls the handler of `C`, the way a runtime would: the payload goes through JSON, state is
+/// What the command of a handler carries.
+type Payload<H> = <<H as Handles>::Command as Command>::Payload;
+
+/// Calls a handler, the way a runtime would: the payload goes through JSON, state is
 /// injected, the attribute's `timeout` counts, a panic is caught, a plain `fn` runs on a blocking
 /// thread.
 ///
@@ -39,7 +42,7 @@ use crate::ids::{CommandId, Token, Uid};
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test());
 /// ```
-pub fn run_inline<C: Command>(payload: C::Payload) -> Inline<C> {
+pub fn run_inline<H: Handles>(payload: Payload<H>) -> Inline<H> {
     Inline {
         payload,
         biz_key: None,
@@ -52,8 +55,8 @@ pub fn run_inline<C: Command>(payload: C::Payload) -> Inline<C> {
 
 /// A call on its way: it runs when it is awaited, within a tokio runtime.
 #[must_use = "nothing runs until it is awaited"]
-pub struct Inline<C: Command> {
-    payload: C::Payload,
+pub struct Inline<H: Handles> {
+    payload: Payload<H>,
     biz_key: Option<String>,
     state: State,
     attempt: u32,
@@ -61,7 +64,7 @@ pub struct Inline<C: Command> {
     cancel: CancellationToken,
 }
 
-impl<C: Command> Inline<C> {
+impl<H: Handles> Inline<H> {
     /// Adds a value for a `#[state]` argument, or a `Client` for `ctx.client()`.
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
         self.state.insert(value);
@@ -93,20 +96,22 @@ impl<C: Command> Inline<C> {
         self
     }
 
-    async fn run(self) -> InlineResult<C> {
+    async fn run(self) -> InlineResult<H> {
         let reports = Arc::new(Reports::default());
         let payload = match serde_json::to_string(&self.payload) {
             Ok(payload) => payload,
-            Err(error) => panic!("the payload of `{}` cannot be written: {error}", C::TYPE),
+            Err(error) => {
+                panic!("the payload of `{}` cannot be written: {error}", H::SPEC.command_type)
+            }
         };
         let info = AttemptInfo {
             id: CommandId(1),
             uid: Uid::random(),
-            command_type: C::TYPE,
+            command_type: H::SPEC.command_type,
             attempt: self.attempt,
             run_no: self.attempt,
-            max_retry: u32::from(C::SPEC.max_retry),
-            biz_key: self.biz_key.unwrap_or_else(|| C::biz_key(&self.payload)),
+            max_retry: u32::from(H::SPEC.max_retry),
+            biz_key: self.biz_key.unwrap_or_else(|| H::Command::biz_key(&self.payload)),
             metadata: (!self.metadata.is_empty()).then(|| Value::Object(self.metadata).to_string()),
             created_at: Utc::now(),
             token: Token::random(),
@@ -114,8 +119,8 @@ impl<C: Command> Inline<C> {
         };
         let context =
             Arc::new(Context::new(info, Arc::new(self.state), self.cancel, reports.clone()));
-        let done = match C::SPEC.handler {
-            Handler::Async(handler) => run_async::<C>(handler(&payload, &context)).await,
+        let done = match H::SPEC.handler {
+            Handler::Async(handler) => run_async::<H>(handler(&payload, &context)).await,
             Handler::Blocking(handler) => {
                 let context = context.clone();
                 let call = tokio::task::spawn_blocking(move || {
@@ -134,14 +139,14 @@ impl<C: Command> Inline<C> {
     }
 }
 
-async fn run_async<C: Command>(
+async fn run_async<H: Handles>(
     prepared: Result<BoxFuture<'_, Done>, crate::command::PrepareError>,
 ) -> Done {
     let attempt = match prepared {
         Ok(attempt) => AssertUnwindSafe(attempt).catch_unwind(),
         Err(error) => return error.into(),
     };
-    let done = match C::SPEC.timeout {
+    let done = match H::SPEC.timeout {
         None => attempt.await,
         Some(timeout) => match tokio::time::timeout(timeout, attempt).await {
             Ok(done) => done,
@@ -151,19 +156,19 @@ async fn run_async<C: Command>(
     done.unwrap_or_else(|payload| Done::Panicked(panic_message(payload)))
 }
 
-impl<C: Command> IntoFuture for Inline<C> {
-    type Output = InlineResult<C>;
-    type IntoFuture = BoxFuture<'static, InlineResult<C>>;
+impl<H: Handles> IntoFuture for Inline<H> {
+    type Output = InlineResult<H>;
+    type IntoFuture = BoxFuture<'static, InlineResult<H>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.run())
     }
 }
 
-impl<C: Command> fmt::Debug for Inline<C> {
+impl<H: Handles> fmt::Debug for Inline<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inline")
-            .field("type", &C::TYPE)
+            .field("type", &H::SPEC.command_type)
             .field("attempt", &self.attempt)
             .finish_non_exhaustive()
     }
@@ -171,16 +176,16 @@ impl<C: Command> fmt::Debug for Inline<C> {
 
 /// How the handler ended, and what it left.
 #[non_exhaustive]
-pub struct InlineResult<C: Command> {
+pub struct InlineResult<H: Handles> {
     /// The end, as a runtime would write it to the row.
     pub done: Done,
     /// The progress reports: fraction and message, in their order.
     pub progress: Vec<(f64, String)>,
     follow_ups: Vec<Draft>,
-    command: PhantomData<fn() -> C>,
+    command: PhantomData<fn() -> H>,
 }
 
-impl<C: Command> InlineResult<C> {
+impl<H: Handles> InlineResult<H> {
     /// The handler's output.
     ///
     /// # Panics
@@ -190,11 +195,11 @@ impl<C: Command> InlineResult<C> {
         let json = match &self.done {
             Done::Success(StoredOutput::Nothing) => "null",
             Done::Success(StoredOutput::Json(json)) => json,
-            other => panic!("`{}` has no output: {other:?}", C::TYPE),
+            other => panic!("`{}` has no output: {other:?}", H::SPEC.command_type),
         };
         serde_json::from_str(json).unwrap_or_else(|error| {
             let wanted = std::any::type_name::<T>();
-            panic!("the output of `{}` is no `{wanted}`: {error}: {json}", C::TYPE)
+            panic!("the output of `{}` is no `{wanted}`: {error}: {json}", H::SPEC.command_type)
         })
     }
 
@@ -208,7 +213,7 @@ impl<C: Command> InlineResult<C> {
             Done::Failed(error) => error.to_string(),
             Done::Panicked(message) | Done::Undecodable(message) => message.clone(),
             Done::TimedOut(timeout) => format!("timed out after {timeout:?}"),
-            other => panic!("`{}` did not fail: {other:?}", C::TYPE),
+            other => panic!("`{}` did not fail: {other:?}", H::SPEC.command_type),
         }
     }
 
@@ -233,10 +238,10 @@ impl<C: Command> InlineResult<C> {
     }
 }
 
-impl<C: Command> fmt::Debug for InlineResult<C> {
+impl<H: Handles> fmt::Debug for InlineResult<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InlineResult")
-            .field("type", &C::TYPE)
+            .field("type", &H::SPEC.command_type)
             .field("done", &self.done)
             .field("progress", &self.progress)
             .field("follow_ups", &self.follow_ups.len())
@@ -273,7 +278,7 @@ mod tests {
 
     use super::*;
     use crate::client::SubmitExt as _;
-    use crate::command::{CommandSpec, HandlerReturn as _, Location, Outcome};
+    use crate::command::{CommandSpec, Declaration, HandlerReturn as _, Location, Outcome};
     use crate::error::FinishError;
 
     macro_rules! by_hand {
@@ -284,8 +289,12 @@ mod tests {
             impl Command for $name {
                 type Payload = Self;
                 const TYPE: &'static str = stringify!($name);
-                const SPEC: CommandSpec = $spec(CommandSpec::new(
-                    Self::TYPE,
+                const DECLARATION: Declaration = Declaration::DEFAULT;
+            }
+
+            impl Handles for $name {
+                type Command = Self;
+                const SPEC: CommandSpec = $spec(CommandSpec::of::<Self>(
                     "f",
                     Location::new("p", "p::m", "src/m.rs", 1, 1),
                     Self::HANDLER,

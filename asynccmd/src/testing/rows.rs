@@ -45,7 +45,7 @@ pub async fn submitted<C: Command>(database: impl Into<Database>) -> Vec<Submitt
     const PAGE: usize = 1000;
     let database = database.into();
     let mut rows = Vec::new();
-    for stored_type in std::iter::once(C::TYPE).chain(C::SPEC.aliases.iter().copied()) {
+    for stored_type in std::iter::once(C::TYPE).chain(C::DECLARATION.aliases.iter().copied()) {
         let mut filter = Filter::new().command_type(stored_type).limit(PAGE);
         loop {
             let page = database.store.list(&filter).await;

@@ -3,6 +3,7 @@
 //! [`conformance!`](crate::conformance) makes a test of each of them for a back end.
 
 pub mod basics;
+pub mod declared;
 pub mod finish_in;
 pub mod follow_ups;
 pub mod health;

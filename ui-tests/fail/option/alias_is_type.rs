@@ -2,7 +2,7 @@
 
 use asynccmd::command;
 
-#[command(type = "a", aliases("b", "a", "b"))]
+#[command(type = "a", aliases("b", "a"))]
 async fn pay(order_id: i64, amount: i64) -> Result<(), String> {
     Ok(())
 }

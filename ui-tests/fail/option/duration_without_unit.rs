@@ -2,7 +2,7 @@
 
 use asynccmd::command;
 
-#[command(type = "a", timeout = "30", retention = "7 days")]
+#[command(type = "a", timeout = "30")]
 async fn pay(order_id: i64, amount: i64) -> Result<(), String> {
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use asynccmd::command;
 
-#[command(type = "a", max_retry = 0, priority = -101)]
+#[command(type = "a", max_retry = 0)]
 async fn pay(order_id: i64, amount: i64) -> Result<(), String> {
     Ok(())
 }

@@ -14,7 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use super::{Client, SubmitExt as _};
 use crate::command::ports::{Committed, RuntimePort, Vitals};
-use crate::command::{Command, CommandSpec, Done, Handler, Location, Mode, StoredOutput, Unique};
+use crate::command::{Command, Declaration, Mode, Unique};
 use crate::store::model::{CommandRow, Filter};
 
 /// Commands by hand: floor 4 knows no macro.
@@ -34,29 +34,22 @@ macro_rules! commands {
         impl Command for $name {
             type Payload = Self;
             const TYPE: &'static str = $word;
-            const SPEC: CommandSpec = spec(Self::TYPE)$(.$option($value))*;
+            const DECLARATION: Declaration =
+                Declaration::DEFAULT$(.$option($value))*;
 
             fn biz_key(payload: &Self) -> String {
-                if Self::SPEC.unique.is_some() { payload.text.clone() } else { String::new() }
+                if Self::DECLARATION.unique.is_some() { payload.text.clone() } else { String::new() }
             }
         }
     )*};
 }
 
 commands! {
-    Ping("ping");
+    Ping("ping").mode(Mode::Scheduled);
     Now("now").mode(Mode::Immediate);
-    Once("once").unique(Unique::UntilFinished);
-    Renamed("renamed").aliases(&["ping"]);
-}
-
-const fn spec(command_type: &'static str) -> CommandSpec {
-    CommandSpec::new(
-        command_type,
-        "f",
-        Location::new("p", "p::m", "src/m.rs", 1, 1),
-        Handler::Blocking(|_, _| Ok(Done::Success(StoredOutput::Nothing))),
-    )
+    Once("once").mode(Mode::Scheduled).unique(Unique::UntilFinished);
+    Renamed("renamed").mode(Mode::Scheduled).aliases(&["ping"]);
+    Apart("apart");
 }
 
 /// A payload that cannot be written.
@@ -72,7 +65,7 @@ impl Serialize for Unwritable {
 impl Command for Unwritable {
     type Payload = Self;
     const TYPE: &'static str = "unwritable";
-    const SPEC: CommandSpec = spec(Self::TYPE);
+    const DECLARATION: Declaration = Declaration::DEFAULT;
 }
 
 /// A runtime that notes what it is told.

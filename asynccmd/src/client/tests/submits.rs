@@ -64,6 +64,13 @@ async fn a_submit_by_itself_is_there_at_once_and_tells() {
 }
 
 #[tokio::test]
+async fn of_a_command_whose_mode_is_its_handlers_the_id_is_told() {
+    let bed = Bed::new().await;
+    let sent = Apart::new("a").submit(&bed.client).await.unwrap();
+    assert_eq!(bed.desk.take()[0].immediate, [(sent.id(), "apart")]);
+}
+
+#[tokio::test]
 async fn a_client_outlives_its_runtime() {
     let Bed { client, desk, pool: _pool, _directory } = Bed::new().await;
     drop(desk);

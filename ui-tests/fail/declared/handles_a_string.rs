@@ -1,0 +1,17 @@
+#![allow(unused)]
+
+use asynccmd::{Command, command};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Command)]
+#[command(type = "order.pay")]
+pub struct PayOrder {
+    order_id: i64,
+}
+
+#[command(handles("order.pay"))]
+async fn pay(#[payload] order: PayOrder) -> Result<(), String> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+#![allow(unused)]
+
+use asynccmd::Command;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Command)]
+pub struct PayOrder {
+    order_id: i64,
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+#![allow(unused)]
+
+use asynccmd::Command;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Command)]
+#[command(biz_key = "{order_id}")]
+pub struct PayOrder {
+    order_id: i64,
+}
+
+fn main() {}

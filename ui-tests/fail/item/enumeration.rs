@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use asynccmd::command;
+
+#[command(type = "a")]
+enum Order {
+    Paid,
+}
+
+fn main() {}

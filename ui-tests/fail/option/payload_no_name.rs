@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use asynccmd::command;
+
+#[command(type = "a")]
+async fn __() -> Result<(), String> {
+    Ok(())
+}
+
+fn main() {}

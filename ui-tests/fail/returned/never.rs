@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use asynccmd::command;
+
+#[command(type = "a")]
+async fn pay(amount: i64) -> ! {
+    loop {}
+}
+
+fn main() {}
