@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::ids::CommandId;
+use crate::status::Status;
 
 /// Why the database did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -13,13 +14,13 @@ use crate::ids::CommandId;
 pub enum StoreError {
     /// Another writer held the database for longer than the connection waits.
     #[error(
-        "the database is busy: another transaction held it for longer than the connection's busy timeout; retry, or keep write transactions short"
+        "the database is busy: another transaction held it for longer than the connection's busy timeout (one of your own? submit through it, by `&mut tx`); retry, or keep write transactions short"
     )]
     Busy(#[source] sqlx::Error),
     /// The database chose this transaction as a victim (deadlock, serialization failure, stale
     /// snapshot). All of it must be run again, from its beginning.
     #[error(
-        "the database aborted the transaction; roll back and run it again from its start (SQLite: a transaction that has read cannot write once another one has written; begin it by `client.begin()`)"
+        "the database aborted the transaction; roll back and run it again from its start (SQLite: a transaction that has read cannot write once another one has written; begin it by `client.begin::<Sqlite>()`)"
     )]
     TransactionAborted(#[source] sqlx::Error),
     /// No answer within the time that the runtime gives a statement.
@@ -162,9 +163,9 @@ pub enum SubmitError {
         /// The command's type.
         command_type: &'static str,
     },
-    /// A follow-up was submitted through a context whose attempt has already ended.
+    /// A follow-up was submitted through a context whose attempt has its end.
     #[error(
-        "the attempt of command {id} has ended; submit follow-ups before the handler returns and before `finish_in`, or through `ctx.client()`"
+        "command {id} has its end already, by its handler's return or in a transaction of it; submit follow-ups before that, or through `ctx.client()`"
     )]
     AttemptEnded {
         /// The command whose attempt has ended.
@@ -241,7 +242,7 @@ pub enum AdminError {
         /// The command.
         id: CommandId,
         /// The state it is in.
-        found: String,
+        found: Status,
         /// The call that was refused.
         call: &'static str,
         /// The states that the call starts from.
@@ -268,4 +269,18 @@ pub enum AdminError {
     /// What the database said.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl FinishError {
+    /// Whether the same call may succeed later with nothing changed.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_transient())
+    }
+}
+
+impl AdminError {
+    /// Whether the same call may succeed later with nothing changed.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_transient())
+    }
 }

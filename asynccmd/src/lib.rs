@@ -59,6 +59,7 @@ mod error;
 mod ids;
 mod registry;
 mod runtime;
+mod status;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -69,6 +70,7 @@ pub use admin::{
     LineFault, LineProblem, Notice, Reason, Skipped,
 };
 pub use asynccmd_macros::{Command, command};
+pub use chrono;
 #[cfg(feature = "portable")]
 pub use client::SubmitBoxed;
 pub use client::{
@@ -86,9 +88,7 @@ pub use error::{AdminError, FinishError, SchemaError, StoreError, SubmitError};
 pub use futures_util::future::BoxFuture;
 pub use ids::{CommandId, InstanceId, Uid};
 pub use registry::{Problem, Registration, Registry, RegistryBuilder, RegistryError};
-pub use runtime::{
-    Around, ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder, StartError,
-};
+pub use runtime::{ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder, StartError};
 pub use store::model::{CommandRow, DeadLetter, FailureRow, Filter, Status, TypeCount, Which};
 pub use store::{Backend, Database, migrate};
 

@@ -67,7 +67,13 @@ async fn run() -> Result<ExitCode> {
         // After a `kill -9`, the next start takes the dead one's commands over within seconds. Services
         // keep the default of a minute.
         .stall_timeout(Duration::from_secs(2))
-        .around(latency.clone())
+        .around({
+            let latency = latency.clone();
+            move |ctx, next| {
+                latency.started(ctx);
+                next.run()
+            }
+        })
         .on_dead({
             let progress = progress.clone();
             move |dead: &DeadLetter| {

@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use asynccmd::{
-    Around, BoxFuture, Client, CommandDetail, CommandRow, Context, Done, Filter, Next, Status,
-    TypeCount, Uid,
-};
+use asynccmd::{Client, CommandDetail, CommandRow, Context, Filter, Status, TypeCount, Uid};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Result;
@@ -56,7 +53,7 @@ impl Progress {
 /// them, or from their due time if that is later. Both ends are read from this process's clock, so
 /// commands of an earlier start are left out.
 ///
-/// As a hook around every attempt it sees the starts; `intake` tells it the commits.
+/// The hook around every attempt tells it the starts, `intake` the commits.
 #[derive(Clone, Default)]
 pub(crate) struct Latency(Arc<Mutex<Marks>>);
 
@@ -69,6 +66,13 @@ struct Marks {
 impl Latency {
     pub(crate) fn committed(&self, uid: Uid, delay: Duration) {
         self.marks(|marks| marks.due.insert(uid, Instant::now() + delay));
+    }
+
+    pub(crate) fn started(&self, ctx: &Context) {
+        let start = (ctx.command_type(), Instant::now());
+        self.marks(|marks| {
+            marks.started.entry(ctx.idempotency_key()).or_insert(start);
+        });
     }
 
     /// The waits of each type, sorted.
@@ -89,16 +93,6 @@ impl Latency {
 
     fn marks<T>(&self, with: impl FnOnce(&mut Marks) -> T) -> T {
         with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Around for Latency {
-    fn around<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> BoxFuture<'a, Done> {
-        let start = (ctx.command_type(), Instant::now());
-        self.marks(|marks| {
-            marks.started.entry(ctx.idempotency_key()).or_insert(start);
-        });
-        next.run()
     }
 }
 

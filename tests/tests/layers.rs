@@ -26,6 +26,7 @@ use paths::{Token, arrows, tokens, tree};
 /// Every module of the library: its floor, and the floors that it may name beside itself.
 const MODULES: &[(&str, &[u8], u8)] = &[
     ("ids", &[], 0),
+    ("status", &[], 0),
     ("time", &[0], 0),
     ("error", &[0], 0),
     ("command", &[0], 1),

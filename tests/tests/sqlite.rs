@@ -123,7 +123,7 @@ async fn a_submit_beside_another_writer_is_busy_and_may_be_repeated() {
     assert!(matches!(error, SubmitError::Store(StoreError::Busy(_))), "{error:?}");
     assert!(error.is_transient() && error.to_string().contains("busy timeout"), "{error}");
     let error = hasty.begin::<Sqlite>().await.unwrap_err();
-    assert!(matches!(error, BeginError::Database(_)), "{error}");
+    assert!(matches!(error, BeginError::Store(StoreError::Busy(_))), "{error}");
     tx.commit().await.unwrap();
     submit_note(&hasty).await.unwrap();
     assert_eq!(back.number("select count(*) from async_command").await, 2);
@@ -138,7 +138,10 @@ async fn a_transaction_that_has_read_an_old_state_is_aborted_and_may_be_repeated
     submit_note(&client).await.unwrap();
     let error = submit_note(&mut tx).await.unwrap_err();
     assert!(matches!(error, SubmitError::Store(StoreError::TransactionAborted(_))), "{error:?}");
-    assert!(error.is_transient() && error.to_string().contains("client.begin()"), "{error}");
+    assert!(
+        error.is_transient() && error.to_string().contains("client.begin::<Sqlite>()"),
+        "{error}"
+    );
     tx.rollback().await.unwrap();
     let mut tx = client.begin::<Sqlite>().await.unwrap();
     OnSqlite::execute_on(&mut tx, "select count(*) from effect").await;

@@ -130,7 +130,7 @@ impl Admin {
             }
             Operated::NotFound => Err(AdminError::NotFound(id)),
             Operated::Found(status) => {
-                Err(AdminError::WrongState { id, found: status.to_string(), call, wanted })
+                Err(AdminError::WrongState { id, found: status, call, wanted })
             }
             Operated::UniqueTaken(by) => Err(AdminError::UniqueTaken { id, by }),
         }
@@ -181,7 +181,7 @@ impl Kill {
             Killed::Found(status) => {
                 return Err(AdminError::WrongState {
                     id,
-                    found: status.to_string(),
+                    found: status,
                     call: "kill",
                     wanted: "PENDING, RUNNING and DEAD",
                 });

@@ -202,7 +202,7 @@ async fn a_retry_starts_from_dead_alone() {
     let sent = Ping::new("a").submit(&bed.client).await.unwrap();
     let refused = admin.retry(sent.id()).await.unwrap_err();
     assert!(
-        matches!(&refused, AdminError::WrongState { found, call: "retry", .. } if found == "PENDING"),
+        matches!(&refused, AdminError::WrongState { found, call: "retry", .. } if *found == Status::Pending),
         "{refused}"
     );
     assert!(matches!(admin.retry(99).await, Err(AdminError::NotFound(CommandId(99)))));
@@ -258,7 +258,10 @@ async fn a_kill_ends_asks_or_forces() {
     let row = admin.get(pending).await.unwrap().row;
     assert_eq!((row.status, row.kill_reason.as_deref()), (Status::Killed, Some("a\u{fffd}b")));
     let ended = admin.kill(pending, "again").await.unwrap_err();
-    assert!(matches!(&ended, AdminError::WrongState { found, .. } if found == "KILLED"), "{ended}");
+    assert!(
+        matches!(&ended, AdminError::WrongState { found, .. } if *found == Status::Killed),
+        "{ended}"
+    );
 
     let running = Ping::new("b").submit(&bed.client).await.unwrap().id();
     claim(&bed, "ping").await;

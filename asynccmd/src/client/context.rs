@@ -25,7 +25,8 @@ impl Context {
     ///
     /// Follow-ups submitted to the context so far are inserted in the same transaction; later ones
     /// are refused. After the commit what the handler returns changes nothing. If the transaction is
-    /// rolled back, the command has not ended, and the handler's return counts as usual.
+    /// rolled back, the command has not ended, and the handler's return counts as usual: do not forget
+    /// the commit, or a handler that returns `Ok` succeeds without its effects (which is logged).
     ///
     /// ```
     /// # use asynccmd::{command, CommandError, Context};
@@ -61,8 +62,12 @@ impl Context {
                 return Err(FinishError::OtherDatabase(id));
             }
             let (token, delete) = (self.info.token, self.info.delete);
-            let follow_ups = self.follow_ups();
-            match conn.finish_in(id, token, &output, delete, &follow_ups).await? {
+            let follow_ups = self.seal();
+            let ended = conn.finish_in(id, token, &output, delete, &follow_ups).await;
+            if !matches!(ended, Ok(EndedIn::Success)) {
+                self.unseal();
+            }
+            match ended? {
                 EndedIn::Success => {
                     self.ends_in_transaction();
                     if let Some(tx) = tx {

@@ -179,7 +179,7 @@ impl Client {
             asked: DB::NAME,
             found: format!("{:?}", self.database().pool),
         })?;
-        Ok(self.enlist(DB::begin(pool).await.map_err(BeginError::Database)?))
+        Ok(self.enlist(DB::begin(pool).await.map_err(DB::classify)?))
     }
 }
 

@@ -5,12 +5,14 @@ use std::ops::{Deref, DerefMut};
 
 use super::Client;
 use super::target::{Notebook, Notes};
+use crate::error::StoreError;
 use crate::store::{Backend, Conn};
 
 /// A transaction of the caller's, from [`Client::enlist`] or [`Client::begin`].
 ///
-/// It derefs to the connection, as sqlx's own does: `query.execute(&mut *tx)`. Dropped or rolled
-/// back, nothing was submitted and nothing starts.
+/// It derefs to the connection, as sqlx's own does: `query.execute(&mut *tx)`. Submits take `&mut tx`
+/// itself: through `&mut *tx` they write to the bare connection, of which this knows nothing, and what
+/// they submit waits for a poll. Dropped or rolled back, nothing was submitted and nothing starts.
 #[must_use = "a transaction that is dropped is rolled back"]
 pub struct Tx<'t, DB: Backend> {
     client: Client,
@@ -22,7 +24,7 @@ pub struct Tx<'t, DB: Backend> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Committed {
-    /// The commands that this transaction has made; duplicates of existing ones are not among them.
+    /// The commands that were made through this `Tx`; duplicates of existing ones are not among them.
     pub created: u64,
 }
 
@@ -39,8 +41,15 @@ pub enum BeginError {
         found: String,
     },
     /// What the database or its pool said.
-    #[error("the transaction could not begin")]
-    Database(#[source] sqlx::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl BeginError {
+    /// Whether the same call may succeed later with nothing changed.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_transient())
+    }
 }
 
 impl<'t, DB: Backend> Tx<'t, DB> {
@@ -60,9 +69,9 @@ impl<'t, DB: Backend> Tx<'t, DB> {
     /// What the database says. As with every database, an error or a dropped future leaves open
     /// whether the transaction was committed; nothing is started then, and if it was, a poll finds
     /// what it submitted.
-    pub async fn commit(self) -> Result<Committed, sqlx::Error> {
+    pub async fn commit(self) -> Result<Committed, StoreError> {
         let Self { client, tx, notes } = self;
-        tx.commit().await?;
+        tx.commit().await.map_err(DB::classify)?;
         client.committed(notes.visible);
         Ok(Committed { created: notes.created })
     }
@@ -71,8 +80,8 @@ impl<'t, DB: Backend> Tx<'t, DB> {
     ///
     /// # Errors
     /// What the database says; the transaction is not committed even then.
-    pub async fn rollback(self) -> Result<(), sqlx::Error> {
-        self.tx.rollback().await
+    pub async fn rollback(self) -> Result<(), StoreError> {
+        self.tx.rollback().await.map_err(DB::classify)
     }
 
     pub(super) fn parts(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {

@@ -161,19 +161,23 @@ impl Context {
         Ok(())
     }
 
-    /// The follow-ups so far. They stay, because the transaction that is to insert them may be rolled
-    /// back; the usual end of the attempt then inserts them.
-    pub(crate) fn follow_ups(&self) -> Vec<Draft> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).follow_ups.clone()
+    /// Accepts no more follow-ups, and copies those so far. They stay, because the transaction that is
+    /// to insert them may be rolled back; the usual end of the attempt then inserts them.
+    pub(crate) fn seal(&self) -> Vec<Draft> {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.closed = true;
+        ledger.follow_ups.clone()
     }
 
-    /// A transaction of the handler's has the end of the command in it: no more follow-ups.
+    /// Accepts follow-ups again: the transaction did not take the end, nor did an earlier one.
+    pub(crate) fn unseal(&self) {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.closed = ledger.ended_in;
+    }
+
+    /// A transaction of the handler's has the end of the command in it.
     pub(crate) fn ends_in_transaction(&self) {
-        {
-            let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            ledger.closed = true;
-            ledger.ended_in = true;
-        }
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).ended_in = true;
         self.port.ends_in_transaction(self.info.id, self.info.token);
     }
 

@@ -74,6 +74,11 @@ impl CommandError {
         self
     }
 
+    /// The error itself, for code that calls a handler as a function.
+    pub fn into_source(self) -> Box<dyn Error + Send + Sync> {
+        self.source
+    }
+
     /// The error itself.
     pub fn source(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.source

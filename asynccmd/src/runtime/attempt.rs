@@ -50,7 +50,7 @@ pub(super) struct Attempt {
     pub(super) state: Arc<State>,
     pub(super) ledger: Arc<Ledger>,
     pub(super) board: Arc<Board>,
-    pub(super) hooks: Vec<Arc<dyn Around>>,
+    pub(super) hooks: Vec<Arc<Around>>,
     pub(super) ends: Ends,
     /// Of the database, for `finish_in`.
     pub(super) identity: Arc<str>,
@@ -444,12 +444,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_hook_that_panics_before_it_has_made_a_future_is_a_panic_of_the_attempt() {
-        struct Bomb;
-        impl Around for Bomb {
-            fn around<'a>(&'a self, _: &'a Context, _: Next<'a>) -> BoxFuture<'a, Done> {
-                panic!("no future")
-            }
-        }
         struct Nobody;
         impl AttemptPort for Nobody {
             fn database(&self) -> Option<&str> {
@@ -476,7 +470,7 @@ mod tests {
         };
         let cancel = tokio_util::sync::CancellationToken::new();
         let ctx = Context::new(info, Arc::new(State::new()), cancel, Arc::new(Nobody));
-        let hooks: [Arc<dyn Around>; 1] = [Arc::new(Bomb)];
+        let hooks: [Arc<Around>; 1] = [Arc::new(|_, _| panic!("no future"))];
         let handler = Box::pin(async { Done::Cancelled });
         let done = guard(hooked(Next { hooks: &hooks, ctx: &ctx, handler }), None, None).await;
         assert!(matches!(&done, Done::Panicked(text) if text == "no future"), "{done:?}");

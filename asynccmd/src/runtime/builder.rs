@@ -6,24 +6,27 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Runtime;
 use super::config::{Config, ConfigError, Overflow, Poll};
-use super::engine::{self, Engine};
+use super::engine::{self, Engine, NotStarted};
 use super::faults::Faults;
-use super::hooks::{Around, OnDead};
+use super::hooks::{Around, Next, OnDead};
 use super::pool::Pool;
 use crate::client::{Client, ClientBuilder};
-use crate::command::{Command, State};
+use crate::command::{Command, Context, Done, State};
 use crate::error::StoreError;
 use crate::registry::{self, Registry, RegistryError, Setup};
 use crate::store::Database;
 use crate::store::model::DeadLetter;
 
 /// Why a runtime did not start. Nothing was claimed.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its `Debug` is for people too, because that is what a `main` that returns it prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The commands and the runtime do not fit together.
@@ -40,6 +43,18 @@ pub enum StartError {
     Thread(#[source] io::Error),
 }
 
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)?;
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
 /// Settings of a [`Runtime`]; see [`Runtime::builder`].
 #[must_use = "a builder does nothing until `.start().await`"]
 pub struct RuntimeBuilder {
@@ -48,7 +63,7 @@ pub struct RuntimeBuilder {
     state: State,
     registry: Option<Registry>,
     required: Vec<&'static str>,
-    hooks: Vec<Arc<dyn Around>>,
+    hooks: Vec<Arc<Around>>,
     on_dead: OnDead,
     client: ClientBuilder,
     faults: Faults,
@@ -56,6 +71,9 @@ pub struct RuntimeBuilder {
 
 impl RuntimeBuilder {
     pub(super) fn new(database: Database) -> Self {
+        // Connections of its own: two runtimes made from clones of one database would wait for each
+        // other's heartbeats.
+        let database = database.anew();
         Self {
             client: Client::builder(database.clone()),
             database,
@@ -135,8 +153,30 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Code around every attempt, the first given outermost.
-    pub fn around(mut self, hook: impl Around) -> Self {
+    /// Code around every attempt, the first given outermost: a tenant to set, a log line, a limit to
+    /// await.
+    ///
+    /// ```
+    /// # use asynccmd::Runtime;
+    /// # fn build(pool: sqlx::SqlitePool) -> asynccmd::RuntimeBuilder {
+    /// Runtime::builder(pool).around(|ctx, next| {
+    ///     Box::pin(async move {
+    ///         let done = next.run().await;
+    ///         println!("{} attempt {}: success {}", ctx.id(), ctx.attempt(), done.is_success());
+    ///         done
+    ///     })
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// A hook calls [`Next::run`] exactly once to let the attempt happen; what it returns is the
+    /// attempt's end. One that returns something else without calling it has decided in the handler's
+    /// place. A hook that panics fails the attempt with kind `panic`. Time spent in hooks does not count
+    /// towards the command's `timeout`.
+    pub fn around(
+        mut self,
+        hook: impl for<'a> Fn(&'a Context, Next<'a>) -> BoxFuture<'a, Done> + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.push(Arc::new(hook));
         self
     }
@@ -183,14 +223,15 @@ impl RuntimeBuilder {
     /// Starts the runtime. When this returns, it is registered and claims.
     ///
     /// # Errors
-    /// [`StartError`], with everything that is wrong between commands and settings at once.
+    /// [`StartError`]: the first setting that is outside of its range; or everything that is wrong between
+    /// commands and runtime, at once; or what the database says.
     pub async fn start(self) -> Result<Runtime, StartError> {
         self.config.validate()?;
         let registry = self.registry.unwrap_or_else(Registry::collect);
         registry::check(
             &registry,
             &Setup {
-                pools: &self.config.pools.iter().map(|pool| &*pool.name).collect::<Vec<_>>(),
+                pools: &self.config.named_pools(),
                 state: &self.state,
                 built_in: &[TypeId::of::<Client>()],
                 required: &self.required,
@@ -222,9 +263,15 @@ impl RuntimeBuilder {
             stopped,
         };
         engine::spawn(engine, started).map_err(StartError::Thread)?;
-        let (client, port) = starts.await.map_err(|_| {
-            StartError::Thread(io::Error::other("the runtime's thread ended at its start"))
-        })??;
+        let (client, port) = match starts.await {
+            Ok(Ok(started)) => started,
+            Ok(Err(NotStarted::Store(error))) => return Err(error.into()),
+            Ok(Err(NotStarted::Thread(error))) => return Err(StartError::Thread(error)),
+            Err(_) => {
+                let ended = io::Error::other("the runtime's thread ended at its start");
+                return Err(StartError::Thread(ended));
+            }
+        };
         given_up.disarm();
         Ok(Runtime { client, port, stop, stopped: stops })
     }

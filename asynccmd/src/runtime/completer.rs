@@ -126,7 +126,10 @@ impl Completer {
                     *ended_of.entry(token).or_default() += 1;
                     match status {
                         Status::Dead => dead.push(dead_letter(&finished)),
-                        Status::Success => self.follow_ups(&finished, &mut due),
+                        Status::Success => {
+                            warn_of_lost_effects(&finished);
+                            self.follow_ups(&finished, &mut due);
+                        }
                         // Due again, now or later: the scheduler is to learn when.
                         Status::Pending => self.due(finished.command_type, &mut due),
                         _ => {}
@@ -191,6 +194,18 @@ impl Completer {
     fn due(&self, command_type: &str, types: &mut Vec<usize>) {
         let position = self.registry.position(command_type);
         types.extend(position.filter(|position| !types.contains(position)));
+    }
+}
+
+/// The handler's own transaction had the end in it and was rolled back, and yet the handler returned
+/// `Ok`: usually a forgotten commit.
+fn warn_of_lost_effects(finished: &Finished) {
+    if finished.attempt.as_ref().is_some_and(|attempt| attempt.has_ended_in_transaction()) {
+        tracing::warn!(
+            id = %finished.ending.id,
+            r#type = finished.command_type,
+            "the transaction of `finish_in` was rolled back and the handler returned Ok; was its commit forgotten?"
+        );
     }
 }
 

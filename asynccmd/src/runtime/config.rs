@@ -60,7 +60,7 @@ pub struct ConfigError {
 /// Everything that the builder was told.
 #[derive(Debug, Clone)]
 pub(super) struct Config {
-    /// For the instance's row. Default: the host's or the container's name and the process id.
+    /// For the instance's row. Default: the process id.
     pub(super) name: String,
     /// Default: `default` with 16 workers, and the built-in `scheduled` with one.
     pub(super) pools: Vec<Pool>,
@@ -105,6 +105,11 @@ impl Config {
             Some(default) => *default = pool,
             None => self.pools.push(pool),
         }
+    }
+
+    /// The pools that a command may name: `scheduled` is its mode's alone.
+    pub(super) fn named_pools(&self) -> Vec<&str> {
+        self.pools.iter().map(|pool| &*pool.name).filter(|name| *name != SCHEDULED).collect()
     }
 
     /// Between two heartbeats, and the longest that one may take.

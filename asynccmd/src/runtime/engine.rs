@@ -49,7 +49,7 @@ pub(super) struct Engine {
     pub(super) config: Arc<Config>,
     pub(super) registry: Registry,
     pub(super) state: State,
-    pub(super) hooks: Vec<Arc<dyn Around>>,
+    pub(super) hooks: Vec<Arc<Around>>,
     pub(super) on_dead: OnDead,
     pub(super) client: Client,
     pub(super) identity: String,
@@ -58,21 +58,34 @@ pub(super) struct Engine {
     pub(super) stopped: watch::Sender<bool>,
 }
 
-type Started = Result<(Client, Arc<Port>), StoreError>;
+/// Why an engine did not start.
+pub(super) enum NotStarted {
+    Store(StoreError),
+    Thread(io::Error),
+}
 
-/// Runs an engine on a thread of its own.
+type Started = Result<(Client, Arc<Port>), NotStarted>;
+
+/// Runs an engine on a thread of its own. The tokio runtimes are made and dropped there: in the
+/// caller's own, that would block or panic.
 pub(super) fn spawn(engine: Engine, started: oneshot::Sender<Started>) -> io::Result<()> {
-    let control = Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("asynccmd-control")
-        .enable_all()
-        .build()?;
-    let pools = Pools::build(&engine.config)?;
     std::thread::Builder::new().name("asynccmd".to_owned()).spawn(move || {
-        control.block_on(engine.run(&pools, started));
-        // What still runs on them cannot be stopped; it ends with its function or with the process.
-        pools.shut_down();
-        control.shutdown_background();
+        let control = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("asynccmd-control")
+            .enable_all()
+            .build();
+        match control.and_then(|control| Ok((control, Pools::build(&engine.config)?))) {
+            Ok((control, pools)) => {
+                control.block_on(engine.run(&pools, started));
+                // What still runs on them cannot be stopped; it ends with its function or with the
+                // process.
+                pools.shut_down();
+                control.shutdown_background();
+            }
+            // An error means that nobody waits for the start any more.
+            Err(error) => drop(started.send(Err(NotStarted::Thread(error)))),
+        }
     })?;
     Ok(())
 }
@@ -143,7 +156,7 @@ impl Engine {
         let (lease, peers) = match Keeper::register(&*store, &config).await {
             Ok(registered) => registered,
             Err(error) => {
-                let _ = started.send(Err(error));
+                let _ = started.send(Err(NotStarted::Store(error)));
                 return;
             }
         };
@@ -319,15 +332,21 @@ impl Engine {
 }
 
 impl Parts {
-    async fn shut_down(self, store: &dyn Store, config: &Config, stopped: &watch::Sender<bool>) {
+    async fn shut_down(
+        mut self,
+        store: &dyn Store,
+        config: &Config,
+        stopped: &watch::Sender<bool>,
+    ) {
         // No more claims; ready rows are released. Heartbeat, finish and kill delivery go on.
         self.claims.cancel();
-        let _ = self.scheduler.await;
+        let _ = (&mut self.scheduler).await;
         if !Self::emptied(&self.ledger, &self.inbox, config.grace).await {
-            for running in self.ledger.running() {
-                running.stop(Stop::Shutdown);
-            }
-            if !Self::emptied(&self.ledger, &self.inbox, SETTLE).await {
+            let emptied = tokio::select! {
+                emptied = Self::emptied(&self.ledger, &self.inbox, SETTLE) => emptied,
+                () = self.tell_all_to_stop() => false,
+            };
+            if !emptied {
                 let left: Vec<_> =
                     self.ledger.running().iter().map(|running| running.command_type).collect();
                 tracing::warn!(
@@ -355,6 +374,16 @@ impl Parts {
         let _ = tokio::time::timeout(SETTLE, self.keeper).await;
         if !in_time(store.deregister(self.lease.get().instance())).await {
             tracing::warn!("the instance's row stays behind; another instance removes it");
+        }
+    }
+
+    /// Tells every attempt, also one that a worker begins only now, until it is no longer awaited.
+    async fn tell_all_to_stop(&self) {
+        loop {
+            for running in self.ledger.running() {
+                running.stop(Stop::Shutdown);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 

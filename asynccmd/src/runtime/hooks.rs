@@ -12,44 +12,13 @@ use futures_util::future::BoxFuture;
 use crate::command::{Context, Done, panic_message};
 use crate::store::model::DeadLetter;
 
-/// Code around every attempt: a tenant to set, a log line, a limit to await.
-///
-/// A hook must call [`Next::run`] exactly once to let the attempt happen; what it returns is the
-/// attempt's end. One that returns something else without calling it has decided in the handler's
-/// place. A hook that panics fails the attempt with kind `panic`. Time spent in hooks does not count
-/// towards the command's `timeout`.
-///
-/// Closures of this shape are hooks:
-///
-/// ```
-/// # use asynccmd::{BoxFuture, Context, Done, Next};
-/// fn log<'a>(ctx: &'a Context, next: Next<'a>) -> BoxFuture<'a, Done> {
-///     Box::pin(async move {
-///         let done = next.run().await;
-///         println!("{} attempt {}: success {}", ctx.id(), ctx.attempt(), done.is_success());
-///         done
-///     })
-/// }
-/// # let _: &dyn asynccmd::Around = &log;
-/// ```
-pub trait Around: Send + Sync + 'static {
-    /// Runs around one attempt.
-    fn around<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> BoxFuture<'a, Done>;
-}
-
-impl<F> Around for F
-where
-    F: for<'a> Fn(&'a Context, Next<'a>) -> BoxFuture<'a, Done> + Send + Sync + 'static,
-{
-    fn around<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> BoxFuture<'a, Done> {
-        self(ctx, next)
-    }
-}
+/// What the builder's `around` takes.
+pub(super) type Around = dyn for<'a> Fn(&'a Context, Next<'a>) -> BoxFuture<'a, Done> + Send + Sync;
 
 /// The rest of an attempt, from a hook's place: further hooks, then the handler.
 #[must_use = "the attempt happens only in `run`"]
 pub struct Next<'a> {
-    pub(super) hooks: &'a [Arc<dyn Around>],
+    pub(super) hooks: &'a [Arc<Around>],
     pub(super) ctx: &'a Context,
     pub(super) handler: BoxFuture<'a, Done>,
 }
@@ -58,7 +27,7 @@ impl<'a> Next<'a> {
     /// Runs it. The handler's panics, timeout and cancellation have become ends here already.
     pub fn run(self) -> BoxFuture<'a, Done> {
         match self.hooks.split_first() {
-            Some((hook, hooks)) => hook.around(self.ctx, Next { hooks, ..self }),
+            Some((hook, hooks)) => hook(self.ctx, Next { hooks, ..self }),
             None => self.handler,
         }
     }

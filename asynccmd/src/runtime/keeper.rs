@@ -41,7 +41,8 @@ impl Watch {
     /// An accepted heartbeat of our own saw these. Returns those that it saw unchanged for at least
     /// the second time since they were first seen so. A heartbeat out of turn does not count: others
     /// have not had the time for one of theirs.
-    fn accepted(&mut self, peers: &[Peer], in_turn: bool) -> Vec<Peer> {
+    /// Each with whether that was for longer than `stall_timeout` by this process's clock.
+    fn accepted(&mut self, peers: &[Peer], in_turn: bool) -> Vec<(Peer, bool)> {
         let before = std::mem::take(&mut self.0);
         let mut silent = Vec::new();
         for peer in peers {
@@ -52,7 +53,8 @@ impl Watch {
                 _ => 0,
             };
             if unchanged >= 2 {
-                silent.push(*peer);
+                // Heartbeats in turn are a quarter of `stall_timeout` apart, at least.
+                silent.push((*peer, unchanged > 4));
             }
             self.0.insert(peer.id, (peer.heartbeat, unchanged));
         }
@@ -143,11 +145,15 @@ impl Keeper {
                 if !held_before {
                     self.inbox.everything();
                 }
-                for peer in watch.accepted(&peers, in_turn) {
-                    self.bury(peer).await;
+                for (peer, silent) in watch.accepted(&peers, in_turn) {
+                    self.bury(peer, silent).await;
                 }
-                if let Err(error) = self.reconcile(&lease).await {
-                    self.trouble.met("reconcile", &error);
+                // Bounded: it must not keep the next heartbeat.
+                let every = self.config.heartbeat_every();
+                match tokio::time::timeout(every, self.reconcile(&lease)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => self.trouble.met("reconcile", &error),
+                    Err(_) => self.trouble.met("reconcile", &StoreError::NoAnswer(every)),
                 }
                 Some(accepted)
             }
@@ -188,8 +194,8 @@ impl Keeper {
         self.inbox.everything();
     }
 
-    async fn bury(&self, peer: Peer) {
-        match self.store.bury(peer, self.config.stall_timeout).await {
+    async fn bury(&self, peer: Peer, silent: bool) {
+        match self.store.bury(peer, self.config.stall_timeout, silent).await {
             Ok(true) => {
                 tracing::warn!(instance = %peer.id, "an instance has died; its commands are recovered");
                 self.recovery.notify_one();
@@ -261,7 +267,7 @@ mod tests {
     fn silence_takes_the_registration_and_two_heartbeats() {
         let mut watch = Watch::begin(&SEEN);
         assert!(watch.accepted(&SEEN, true).is_empty());
-        assert_eq!(watch.accepted(&SEEN, true), SEEN);
+        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], false)]);
     }
 
     #[test]
@@ -271,7 +277,7 @@ mod tests {
         let alive = [Peer { heartbeat: 101, ..SEEN[0] }];
         assert!(watch.accepted(&alive, true).is_empty());
         assert!(watch.accepted(&alive, true).is_empty());
-        assert_eq!(watch.accepted(&alive, true), alive);
+        assert_eq!(watch.accepted(&alive, true), [(alive[0], false)]);
     }
 
     #[test]
@@ -281,7 +287,7 @@ mod tests {
         watch.restart();
         assert!(watch.accepted(&SEEN, true).is_empty(), "seen");
         assert!(watch.accepted(&SEEN, true).is_empty(), "unchanged once");
-        assert_eq!(watch.accepted(&SEEN, true), SEEN);
+        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], false)]);
     }
 
     #[test]
@@ -291,6 +297,15 @@ mod tests {
             assert!(watch.accepted(&SEEN, false).is_empty());
         }
         watch.accepted(&SEEN, true);
-        assert_eq!(watch.accepted(&SEEN, true), SEEN);
+        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], false)]);
+    }
+
+    #[test]
+    fn long_silence_needs_no_clock_of_the_database() {
+        let mut watch = Watch::begin(&SEEN);
+        for _ in 0..4 {
+            assert!(watch.accepted(&SEEN, true).iter().all(|(_, silent)| !silent));
+        }
+        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], true)]);
     }
 }

@@ -39,7 +39,7 @@ pub use builder::{RuntimeBuilder, StartError};
 pub use config::{ConfigError, Overflow, Poll};
 #[cfg(feature = "testing")]
 pub use faults::Faults;
-pub use hooks::{Around, Next};
+pub use hooks::Next;
 pub use pool::Pool;
 
 use crate::client::Client;

@@ -19,6 +19,9 @@ pub(crate) mod sealed {
     pub trait Backend: sqlx::Database {
         fn conn(connection: &mut Self::Connection) -> Conn<'_>;
 
+        /// What an error of this database's means.
+        fn classify(error: sqlx::Error) -> crate::error::StoreError;
+
         fn pool(pool: &AnyPool) -> Option<&sqlx::Pool<Self>>;
 
         /// A transaction that can write from its first statement on.

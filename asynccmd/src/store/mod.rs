@@ -78,8 +78,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Option<Vec<Peer>>>;
 
     /// Death as one committed write: deletes the row of `peer` if its heartbeat is still the one that
-    /// `peer` says and older than `stall`. Says whether it did.
-    async fn bury(&self, peer: Peer, stall: Duration) -> Result<bool>;
+    /// `peer` says and, on the database's clock, older than `stall`; that age is not asked for where the
+    /// caller has seen it unchanged for so long by itself (`silent`: the clock may have been set back).
+    /// Says whether it did.
+    async fn bury(&self, peer: Peer, stall: Duration, silent: bool) -> Result<bool>;
 
     /// Marks the instance as closing, and its receipts: what it leaves behind was not a crash.
     async fn closing(&self, instance: InstanceId) -> Result<()>;
@@ -215,6 +217,16 @@ pub struct Database {
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pool.fmt(f)
+    }
+}
+
+impl Database {
+    /// The same database by connections of its own.
+    pub(crate) fn anew(&self) -> Self {
+        match &self.pool {
+            #[cfg(feature = "sqlite")]
+            conn::AnyPool::Sqlite(pool) => pool.into(),
+        }
     }
 }
 

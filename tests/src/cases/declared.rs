@@ -117,7 +117,7 @@ pub async fn require_and_a_second_handler_are_said_at_the_start<B: Back>(back: B
     let refused = async |registry, required: bool| {
         let builder = back.runtime(registry).state(Log::default());
         let builder = if required { builder.require::<Note>() } else { builder };
-        match builder.start().await.err().expect("this cannot start") {
+        match builder.start().await.expect_err("this cannot start") {
             StartError::Registry(error) => (error.problems.clone(), error.to_string()),
             error => panic!("{error}"),
         }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use asynccmd::{
-    Around, BoxFuture, CommandError, Context, DeadLetter, Done, FailureKind, Next, Registry,
-    Status, command,
+    BoxFuture, CommandError, Context, DeadLetter, Done, FailureKind, Next, Registry, Status,
+    command,
 };
 use tokio::sync::mpsc;
 
@@ -41,14 +41,16 @@ fn registry() -> Registry {
 
 type Notes = Arc<Mutex<Vec<String>>>;
 
-/// Notes what it sees, before and after.
-struct Noting(&'static str, Notes);
-
-impl Around for Noting {
-    fn around<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> BoxFuture<'a, Done> {
+/// A hook that notes what it sees, before and after.
+fn noting(
+    name: &'static str,
+    notes: &Notes,
+) -> impl for<'a> Fn(&'a Context, Next<'a>) -> BoxFuture<'a, Done> + use<> {
+    let notes = Arc::clone(notes);
+    move |ctx, next| {
+        let notes = Arc::clone(&notes);
         Box::pin(async move {
-            let name = self.0;
-            self.1.lock().unwrap().push(format!("{name} before {}", ctx.biz_key()));
+            notes.lock().unwrap().push(format!("{name} before {}", ctx.biz_key()));
             let done = next.run().await;
             let seen = match &done {
                 Done::Success(_) => "success".to_owned(),
@@ -58,7 +60,7 @@ impl Around for Noting {
                 Done::Undecodable(_) => "undecodable".to_owned(),
                 other => format!("{other:?}"),
             };
-            self.1.lock().unwrap().push(format!("{name} after {seen}"));
+            notes.lock().unwrap().push(format!("{name} after {seen}"));
             done
         })
     }
@@ -68,9 +70,7 @@ impl Around for Noting {
 pub async fn hooks_nest_in_their_order_and_see_every_end<B: Back>(back: B) {
     let notes = Notes::default();
     let at = Setting::start_with(&back, registry(), |builder| {
-        builder
-            .around(Noting("outer", Arc::clone(&notes)))
-            .around(Noting("inner", Arc::clone(&notes)))
+        builder.around(noting("outer", &notes)).around(noting("inner", &notes))
     })
     .await;
     let client = at.client();

@@ -96,7 +96,7 @@ async fn put<B: Back>(at: &Setting<'_, B>, status: Status) -> CommandId {
 /// The refusal names what was found, and what the call starts from.
 fn wrong_state(refused: &AdminError, wanted: &str, found: Status) {
     let AdminError::WrongState { found: state, .. } = refused else { panic!("{refused}") };
-    assert_eq!(*state, found.to_string());
+    assert_eq!(*state, found);
     let text = refused.to_string();
     assert!(text.contains(wanted) && text.contains(found.as_str()), "{text}");
 }

@@ -48,11 +48,12 @@ fn of_database(error: &dyn DatabaseError) -> fn(sqlx::Error) -> StoreError {
 }
 
 /// Whether an error may be one row's own: others of its batch can be written without it. A file that
-/// cannot be written, or is damaged, refuses all of them, and none for what it is.
+/// cannot be written, or is damaged, refuses all of them, and none for what it is; so does a schema that
+/// has changed under us (the general code 1), and what it refuses is tried again.
 pub(super) fn of_one_row(error: &StoreError) -> bool {
     match error {
         StoreError::Database(sqlx::Error::Database(database)) => {
-            matches!(primary(code(&**database)), ERROR | TOO_BIG | CONSTRAINT | MISMATCH)
+            matches!(primary(code(&**database)), TOO_BIG | CONSTRAINT | MISMATCH)
         }
         StoreError::Database(_) => true,
         _ => false,

@@ -57,12 +57,18 @@ async fn peers(conn: &mut SqliteConnection, instance: InstanceId) -> Result<Vec<
         .collect()
 }
 
-pub(super) async fn bury(conn: &mut SqliteConnection, peer: Peer, stall: Duration) -> Result<bool> {
+pub(super) async fn bury(
+    conn: &mut SqliteConnection,
+    peer: Peer,
+    stall: Duration,
+    silent: bool,
+) -> Result<bool> {
     let mut tx = conn.begin_with("begin immediate").await?;
     let deleted = sqlx::query(include_str!("sql/instance_bury.sql"))
         .bind(peer.id.0)
         .bind(peer.heartbeat)
         .bind(now().saturating_sub(micros(stall)))
+        .bind(silent)
         .execute(&mut *tx)
         .await?
         .rows_affected();

@@ -33,6 +33,7 @@ use super::model::{
 };
 use super::{Result, Store};
 use crate::command::{Draft, Due};
+use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use fault::classify;
 
@@ -54,6 +55,10 @@ impl Backend for Sqlite {}
 impl sealed::Backend for Sqlite {
     fn conn(connection: &mut SqliteConnection) -> Conn<'_> {
         Conn::Sqlite(connection)
+    }
+
+    fn classify(error: sqlx::Error) -> StoreError {
+        classify(error)
     }
 
     fn pool(pool: &AnyPool) -> Option<&SqlitePool> {
@@ -148,8 +153,8 @@ impl Store for SqliteStore {
         on!(self.lease, deadline, lease::heartbeat, instance)
     }
 
-    async fn bury(&self, peer: Peer, stall: Duration) -> Result<bool> {
-        on!(self.lease, DEADLINE, lease::bury, peer, stall)
+    async fn bury(&self, peer: Peer, stall: Duration, silent: bool) -> Result<bool> {
+        on!(self.lease, DEADLINE, lease::bury, peer, stall, silent)
     }
 
     async fn closing(&self, instance: InstanceId) -> Result<()> {

@@ -1,3 +1,4 @@
 -- Death as one write: only if the heartbeat is still the one that was seen, and too old.
 -- ?1 instance, ?2 the heartbeat that was seen, ?3 the latest heartbeat of the dead
-delete from async_command_instance where id = ?1 and heartbeat_at = ?2 and heartbeat_at < ?3
+-- ?4 1: it was unchanged for that long by the caller's own clock, whatever this one says
+delete from async_command_instance where id = ?1 and heartbeat_at = ?2 and (heartbeat_at < ?3 or ?4)

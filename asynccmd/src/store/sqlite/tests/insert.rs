@@ -148,7 +148,7 @@ async fn a_writer_who_stays_is_busy_and_a_stale_snapshot_is_aborted() {
     db.submit(&drafts("a", 1)).await;
     let aborted = super::super::insert::insert(&mut stale, &[draft("a")]).await.unwrap_err();
     assert!(matches!(aborted, StoreError::TransactionAborted(_)), "{aborted:?}");
-    assert!(aborted.to_string().contains("client.begin()"));
+    assert!(aborted.to_string().contains("client.begin::<Sqlite>()"));
 }
 
 #[tokio::test]

@@ -22,19 +22,22 @@ async fn only_the_heartbeat_that_was_seen_and_is_old_is_buried() {
     let db = Db::new().await;
     let other = InstanceId::random();
     let peer = db.store.register(other, "other", STALL).await.unwrap()[0];
-    assert!(!db.store.bury(peer, STALL).await.unwrap(), "too young");
+    assert!(!db.store.bury(peer, STALL, false).await.unwrap(), "too young");
     db.store.heartbeat(db.me, STALL).await.unwrap();
-    assert!(!db.store.bury(peer, Duration::ZERO).await.unwrap(), "it has beaten since");
+    assert!(!db.store.bury(peer, Duration::ZERO, false).await.unwrap(), "it has beaten since");
     let peer = db.store.heartbeat(other, STALL).await.unwrap().unwrap()[0];
     sqlx::query("update async_command_instance set heartbeat_at = 1 where id = ?")
         .bind(db.me.0)
         .execute(&db.pool)
         .await
         .unwrap();
-    assert!(!db.store.bury(peer, Duration::ZERO).await.unwrap(), "not the one that was seen");
+    assert!(
+        !db.store.bury(peer, Duration::ZERO, false).await.unwrap(),
+        "not the one that was seen"
+    );
     let peer = db.store.heartbeat(other, STALL).await.unwrap().unwrap()[0];
-    assert!(db.store.bury(peer, STALL).await.unwrap());
-    assert!(!db.store.bury(peer, STALL).await.unwrap());
+    assert!(db.store.bury(peer, STALL, false).await.unwrap());
+    assert!(!db.store.bury(peer, STALL, false).await.unwrap());
     assert_eq!(db.store.heartbeat(db.me, STALL).await.unwrap(), None);
 }
 
