@@ -38,8 +38,8 @@ impl Client {
     ///
     /// ```
     /// # use asynccmd::{AnyCommand, Client, CommandError, command};
-    /// #[command(type = "report.file", portable)]
-    /// async fn file_report(report: i64) -> Result<(), CommandError> { Ok(()) }
+    /// #[command(type = "report.keep", portable)]
+    /// async fn keep_report(report: i64) -> Result<(), CommandError> { Ok(()) }
     ///
     /// #[command(type = "ward.call", biz_key = "ward:{ward}", unique, portable)]
     /// async fn call_ward(ward: String) -> Result<(), CommandError> { Ok(()) }
@@ -52,7 +52,7 @@ impl Client {
     /// # asynccmd::migrate(&pool).await?;
     /// # let client = Client::new(&pool);
     /// let commands: Vec<Box<dyn AnyCommand>> =
-    ///     vec![Box::new(FileReport { report: 42 }), Box::new(CallWard { ward: "3b".into() })];
+    ///     vec![Box::new(KeepReport { report: 42 }), Box::new(CallWard { ward: "3b".into() })];
     /// let mut tx = client.begin::<sqlx::Sqlite>().await?;
     /// let sent = client.submit_boxed(&mut tx, &commands).await?;
     /// tx.commit().await?;

@@ -30,7 +30,8 @@ use super::{Command, Declaration};
 /// assert_eq!(command.downcast_ref::<FileReport>().unwrap().report, 42);
 ///
 /// let error = serde_json::from_str::<Box<dyn AnyCommand>>(r#"{"type":"report.fill"}"#).unwrap_err();
-/// assert!(error.to_string().contains("unknown variant `report.fill`, expected `report.file`"));
+/// println!("{error}"); // unknown variant `report.fill`, expected one of …, `report.file`, …
+/// assert!(error.to_string().contains("`report.file`"));
 /// ```
 ///
 /// # Limits
