@@ -313,6 +313,7 @@ macro_rules! conformance {
                 a_declared_command_starts_after_its_commit,
                 a_declared_commands_retries_come_from_both_sides,
                 require_and_a_second_handler_are_said_at_the_start,
+                a_declaration_outlives_its_older_rows,
             }
             submit {
                 a_rolled_back_command_never_existed,

@@ -23,6 +23,20 @@ fn a_declaration_gets_two_things() {
 }
 
 #[test]
+fn what_is_the_payloads_is_declared() {
+    let text = derive(quote! {
+        #[command(type = "a", version = 2, upgrade(old::newest), portable)]
+        struct Pay {
+            id: i64,
+        }
+    });
+    let text = text.to_string().replace(' ', "");
+    for code in [".version(2u32)", "__rt::upgrade(old::newest,", "__rt::portable!{Pay,\"a\"}"] {
+        assert!(text.contains(code), "{code} in {text}");
+    }
+}
+
+#[test]
 fn a_broken_declaration_leaves_command_and_helper() {
     for (options, count) in [
         (quote!(), 1),

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use asynccmd::{
-    Command, CommandError, Context, Level, Mode, Poll, Problem, Registry, StartError, Status,
-    SubmitExt as _, command, testing,
+    AnyCommand, Client, Command, CommandError, Context, Level, Mode, Poll, Problem, Registry,
+    StartError, Status, SubmitExt as _, command, testing,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::harness::{Back, Log, row};
 use crate::setting::Setting;
@@ -46,6 +47,28 @@ mod again {
         log.add(ctx, &note.text);
         Ok(())
     }
+}
+
+/// The note's next shape, with what it takes to read the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Command)]
+#[command(type = "declared.note", version = 2, upgrade(longer), portable)]
+struct LongNote {
+    lines: Vec<String>,
+}
+
+fn longer(version: u32, payload: Value) -> Result<Value, String> {
+    assert_eq!(version, 1);
+    Ok(json!({ "lines": [payload["text"]] }))
+}
+
+#[command(handles(LongNote), mode = "async_pool")]
+async fn write_lines(
+    #[payload] note: LongNote,
+    #[state] log: Log,
+    ctx: &Context,
+) -> Result<(), CommandError> {
+    log.add(ctx, &note.lines.join("/"));
+    Ok(())
 }
 
 #[command(type = "declared.other", mode = "async_pool")]
@@ -136,4 +159,25 @@ pub async fn require_and_a_second_handler_are_said_at_the_start<B: Back>(back: B
     assert_eq!(command_type, "declared.note");
     assert!(places.iter().all(|place| place.contains("declared.rs:") && text.contains(place)));
     assert_ne!(places[0], places[1]);
+}
+
+/// Version, upgrade and boxes belong to the payload, and so to the declaration.
+pub async fn a_declaration_outlives_its_older_rows<B: Back>(back: B) {
+    let publisher = Client::new(back.database());
+    submit_note(&publisher, note("old")).await.unwrap();
+    let lines = LongNote { lines: vec!["new".into(), "er".into()] };
+    submit_long_note(&publisher, lines.clone()).await.unwrap();
+    let text = serde_json::to_string(&(Box::new(lines.clone()) as Box<dyn AnyCommand>)).unwrap();
+    let boxed: Box<dyn AnyCommand> = serde_json::from_str(&text).unwrap();
+    assert_eq!(boxed.downcast_ref::<LongNote>(), Some(&lines));
+    publisher.submit_boxed(&publisher, [boxed]).await.unwrap();
+    let rows = testing::submitted::<LongNote>(back.database()).await;
+    assert_eq!(rows[0].payload, LongNote { lines: vec!["old".into()] });
+
+    let at = Setting::start(&back, Registry::builder().add::<LongNoteHandler>().build()).await;
+    at.drain().await;
+    let mut texts = at.log.texts();
+    texts.sort();
+    assert_eq!(texts, ["new/er", "new/er", "old"]);
+    at.end().await;
 }
