@@ -16,10 +16,9 @@ const FEW: u32 = 20;
 const MANY: u32 = 220;
 const ROUNDS: u32 = 5;
 
-/// What a command may cost more by the attribute than by hand: by profile, milliseconds of build.
-const LIMITS: [(&str, f64); 2] = [("dev", 10.0), ("release", 5.0)];
-/// And bytes of binary, in either.
-const BYTES: f64 = 1024.0;
+/// What a command may cost more by the attribute than by hand: milliseconds of build and bytes of binary, by
+/// profile. Of a binary without optimization the bytes are told, and not limited: nobody ships it.
+const LIMITS: [(&str, f64, f64); 2] = [("dev", 10.0, f64::INFINITY), ("release", 5.0, 1024.0)];
 
 #[test]
 fn the_attribute_costs_little_more_than_a_table_by_hand() {
@@ -31,16 +30,16 @@ fn the_attribute_costs_little_more_than_a_table_by_hand() {
     }
     let bench = Bench::new();
     let mut over = Vec::new();
-    for (profile, limit) in LIMITS {
+    for (profile, most_millis, most_bytes) in LIMITS {
         let [hand, attribute] =
             ["hand", "attribute"].map(|style| bench.cost_of_one(profile, style));
         let (time, size) = (attribute.millis - hand.millis, attribute.bytes - hand.bytes);
         println!(
             "{profile}: a command costs {:.1} ms and {:.0} bytes by hand, {:.1} ms and {:.0} bytes by the attribute: \
-             {time:+.1} ms (limit {limit}), {size:+.0} bytes (limit {BYTES})",
+             {time:+.1} ms (limit {most_millis}), {size:+.0} bytes (limit {most_bytes})",
             hand.millis, hand.bytes, attribute.millis, attribute.bytes,
         );
-        if time > limit || size > BYTES {
+        if time > most_millis || size > most_bytes {
             over.push(profile);
         }
     }
