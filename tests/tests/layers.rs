@@ -65,6 +65,8 @@ const ONE_WAY: &[(&str, &[&str])] = &[(
         "completer",
         "progress",
         // The base.
+        "conclusion",
+        "plan",
         "room",
         "share",
         "inbox",

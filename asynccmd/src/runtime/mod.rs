@@ -5,12 +5,14 @@
 //! ```text
 //! builder → engine → scheduler → pool → attempt → completer     a command's way
 //!                  → keeper, recovery, retention, progress      beside it, none in its way
-//! base, imported by all of them: config, hooks, inbox, lease, ledger, pulse, room, share, faults
+//! base, imported by all of them: conclusion, config, faults, hooks, inbox,
+//!                              lease, ledger, plan, pulse, room, share
 //! ```
 
 mod attempt;
 mod builder;
 mod completer;
+mod conclusion;
 mod config;
 mod engine;
 mod faults;
@@ -19,6 +21,7 @@ mod inbox;
 mod keeper;
 mod lease;
 mod ledger;
+mod plan;
 mod pool;
 mod port;
 mod progress;

@@ -4,7 +4,7 @@
 //! wake-up, freed room, the next known due time, or the poll.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -17,12 +17,13 @@ use super::hooks::OnDead;
 use super::inbox::{Inbox, News};
 use super::lease::{CurrentLease, Lease};
 use super::ledger::Ledger;
+use super::plan::{Kind, PAUSE, Plan};
 use super::pool::Workers;
 use super::pulse::{Pulse, Trouble};
-use super::room::{Place, Usage};
+use super::room::Place;
 use super::share::{Asker, share};
 use crate::error::StoreError;
-use crate::ids::{CommandId, Token};
+use crate::ids::Token;
 use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::model::{Claim, ClaimedRow, DeadLetter, Want};
@@ -36,29 +37,6 @@ const SUSPECT_HOLD: Duration = Duration::from_secs(1);
 const NEWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(300));
 /// Between two warnings of such rows.
 const NEWER_WARNING: Duration = Duration::from_secs(10);
-/// The first and the longest wait after a claim that failed.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
-/// One command of the registry, as the scheduler sees it.
-#[derive(Debug)]
-pub(super) struct Kind {
-    /// Its type and aliases.
-    pub(super) types: Vec<&'static str>,
-    /// Which of the pools.
-    pub(super) pool: usize,
-    pub(super) priority: i8,
-    pub(super) limit: Option<usize>,
-    pub(super) usage: Arc<Usage>,
-    /// The last claim brought less than it had room for: nothing more is due until something says so.
-    pub(super) dry: bool,
-}
-
-impl Kind {
-    fn room(&self) -> usize {
-        self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.usage.held()))
-    }
-}
-
 pub(super) struct Scheduler {
     pub(super) store: Arc<dyn Store>,
     pub(super) registry: Registry,
@@ -77,39 +55,6 @@ pub(super) struct Scheduler {
     pub(super) suspect_poll: Duration,
     pub(super) faults: Faults,
     pub(super) plan: Plan,
-}
-
-/// What the loop has in mind from turn to turn.
-#[derive(Debug)]
-pub(super) struct Plan {
-    immediate: Vec<(CommandId, usize)>,
-    poll_at: Instant,
-    due_at: Option<Instant>,
-    paused_until: Option<Instant>,
-    pause: Duration,
-    suspects_at: Instant,
-    /// The suspect in the lane, and since when.
-    lane: Option<(Weak<()>, Instant)>,
-    turn: usize,
-    /// When the log was last told of a row of a newer version.
-    warned_at: Option<Instant>,
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        let now = Instant::now();
-        Self {
-            immediate: Vec::new(),
-            poll_at: now,
-            due_at: None,
-            paused_until: None,
-            pause: PAUSE.0,
-            suspects_at: now,
-            lane: None,
-            turn: 0,
-            warned_at: None,
-        }
-    }
 }
 
 impl Scheduler {
