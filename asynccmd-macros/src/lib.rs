@@ -178,8 +178,8 @@ pub fn command(
 ///
 /// # Options
 /// What a submit writes into the row, and what holds wherever the handler runs: `type`, `biz_key`,
-/// `unique`, `priority`, `max_retry`, `aliases`, `version`, `upgrade` and `portable`, with the meanings of
-/// [`macro@command`], and `crate`.
+/// `unique`, `priority`, `max_retry`, `aliases`, `version`, `upgrade` and `portable` (the type is `Clone`,
+/// `Debug` and `Sync` then), with the meanings of [`macro@command`], and `crate`.
 /// Everything else says how attempts run, belongs to the handler and is refused here, as these are there.
 #[proc_macro_derive(Command, attributes(command))]
 pub fn derive_command(item: proc_macro::TokenStream) -> proc_macro::TokenStream {

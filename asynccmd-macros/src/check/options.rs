@@ -257,7 +257,7 @@ fn version(args: &Args, errors: &mut Errors) -> Option<u32> {
 /// another crate cannot.
 fn portable(model: &Model, errors: &mut Errors) {
     if let (Some(word), Some(_)) = (&model.args.portable, model.whole()) {
-        errors.on(word, "`portable` is for payloads that are made here, and this one is of a type of its own; write its fields as plain arguments, or remove `portable`");
+        errors.on(word, "`portable` is for payloads that are made here, and this one is of a type of its own; write its fields as plain arguments, or declare it apart by `#[derive(Command)]`");
     }
 }
 
