@@ -189,7 +189,9 @@ pub async fn an_end_of_a_requeued_command_is_refused<B: Back>(back: B) {
     gate.open(2);
     until_row(&at.client(), id, |row| row.status == Status::Success).await;
     let row = at.get(id).await.row;
-    assert_eq!((row.run_no, row.result.as_deref(), row.retry_count), (2, Some("2"), 0));
+    // A poll that comes before the first attempt has stopped claims it, and gives it back uncounted.
+    assert!(row.run_no >= 2, "{}", row.run_no);
+    assert_eq!((row.result, row.retry_count), (Some(row.run_no.to_string()), 0));
     assert_eq!(effects(&back, id).await, 1);
     at.end().await;
 }

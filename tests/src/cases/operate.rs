@@ -111,7 +111,7 @@ pub async fn a_retry_starts_from_dead_only<B: Back>(back: B) {
         match admin.retry(id).await {
             Ok(()) => {
                 assert_eq!(found, Status::Dead);
-                until_row(&at.client(), id, |row| row.run_no == 2).await;
+                until_row(&at.client(), id, |row| row.run_no >= 2).await;
                 assert_eq!(at.get(id).await.failures[0].run_no, 1, "the record stays");
             }
             Err(refused) => {
