@@ -7,6 +7,7 @@
 
 pub mod act;
 pub mod cases;
+mod conformance;
 pub mod gate;
 pub mod harness;
 pub mod process;

@@ -88,9 +88,9 @@ impl Client {
                     count += client.database().store.cancel(stored_type, &which).await?;
                 }
             }
-            Connected::Conn { mut conn, .. } => {
+            Connected::Conn { conn, .. } => {
                 for stored_type in stored_types::<C>() {
-                    count += conn.cancel(stored_type, &which).await?;
+                    count += conn.0.cancel(stored_type, &which).await?;
                 }
             }
         }
@@ -128,9 +128,9 @@ impl Client {
                 }
                 client.committed(notes.visible);
             }
-            Connected::Conn { mut conn, mut tx } => {
+            Connected::Conn { conn, mut tx } => {
                 for stored_type in stored_types::<C>() {
-                    let moved = conn.reschedule(stored_type, &which, due).await?;
+                    let moved = conn.0.reschedule(stored_type, &which, due).await?;
                     count += moved;
                     if let Some(tx) = tx.as_mut().filter(|_| moved > 0) {
                         tx.notes.due(stored_type);

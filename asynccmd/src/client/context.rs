@@ -56,14 +56,14 @@ impl Context {
         async move {
             let output = output.map_err(FinishError::Output)?;
             let id = self.id();
-            let (mut conn, tx) = tx.open();
+            let (conn, tx) = tx.open();
             let home = self.port().database().ok_or(FinishError::NotRunning(id))?;
-            if conn.identity().await?.as_deref() != Some(home) {
+            if conn.0.identity().await?.as_deref() != Some(home) {
                 return Err(FinishError::OtherDatabase(id));
             }
             let (token, delete) = (self.info.token, self.info.delete);
             let follow_ups = self.seal();
-            let ended = conn.finish_in(id, token, &output, delete, &follow_ups).await;
+            let ended = conn.0.finish_in(id, token, &output, delete, &follow_ups).await;
             if !matches!(ended, Ok(EndedIn::Success)) {
                 self.unseal();
             }

@@ -175,9 +175,9 @@ impl Client {
     /// [`BeginError::OtherDatabase`] if the client's pool is of another kind than `DB`, else what the
     /// database says.
     pub async fn begin<DB: Backend>(&self) -> Result<Tx<'static, DB>, BeginError> {
-        let pool = DB::pool(&self.database().pool).ok_or_else(|| BeginError::OtherDatabase {
+        let pool = self.database().pool.get::<DB>().ok_or_else(|| BeginError::OtherDatabase {
             asked: DB::NAME,
-            found: format!("{:?}", self.database().pool),
+            found: self.database().pool.kind(),
         })?;
         Ok(self.enlist(DB::begin(pool).await.map_err(DB::classify)?))
     }

@@ -196,8 +196,8 @@ impl Target<'_> {
                 client.committed(notes.visible);
                 rows
             }
-            Connected::Conn { mut conn, tx } => {
-                let rows = conn.insert(drafts).await?;
+            Connected::Conn { conn, tx } => {
+                let rows = conn.0.insert(drafts).await?;
                 if let Some(tx) = tx {
                     tx.notes.inserted(drafts, &rows);
                 }

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Client, Tx};
 use crate::command::{Context, Draft, Due, ports};
 use crate::store::model::Inserted;
-use crate::store::{Backend, Conn};
+use crate::store::{self, Backend, Conn};
 
 /// Where a submit writes: anything that converts into this.
 ///
@@ -13,7 +13,7 @@ use crate::store::{Backend, Conn};
 /// |---|---|---|
 /// | `&Client` | at once, in a transaction of its own | at once |
 /// | `&mut Tx<'_, DB>` | with the transaction's commit | at once after it |
-/// | `&mut sqlx::Transaction<'_, DB>`, `&mut SqliteConnection`, `&mut PoolConnection<Sqlite>` | with the transaction's commit | by the next poll |
+/// | `&mut sqlx::Transaction<'_, DB>`, `&mut PoolConnection<DB>`, a connection of `DB` | with the transaction's commit | by the next poll |
 /// | `&Context` | with the success of the attempt | at once after it |
 #[derive(Debug)]
 pub struct Target<'a>(pub(super) Kind<'a>);
@@ -133,14 +133,21 @@ impl<DB: Backend> sealed::Open for sqlx::pool::PoolConnection<DB> {
     }
 }
 
-#[cfg(feature = "sqlite")]
-impl InTransaction for sqlx::SqliteConnection {}
-#[cfg(feature = "sqlite")]
-impl sealed::Open for sqlx::SqliteConnection {
-    fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
-        (Conn::Sqlite(self), None)
-    }
+/// A bare connection. Not for every `DB: Backend` at once, which would overlap with the others.
+macro_rules! connection {
+    ($feature:literal, $database:ident, $connection:ident) => {
+        #[cfg(feature = $feature)]
+        impl InTransaction for sqlx::$connection {}
+        #[cfg(feature = $feature)]
+        impl sealed::Open for sqlx::$connection {
+            fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
+                (<sqlx::$database as store::sealed::Backend>::conn(self), None)
+            }
+        }
+    };
 }
+
+connection!("sqlite", Sqlite, SqliteConnection);
 
 impl<'a> From<&'a Client> for Place<'a> {
     fn from(client: &'a Client) -> Self {

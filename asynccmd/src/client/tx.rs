@@ -38,7 +38,7 @@ pub enum BeginError {
         /// The kind that was asked for.
         asked: &'static str,
         /// The kind that the client's pool has.
-        found: String,
+        found: &'static str,
     },
     /// What the database or its pool said.
     #[error(transparent)]

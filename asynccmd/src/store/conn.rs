@@ -1,28 +1,33 @@
 //! A connection of the caller's, of whatever kind of database, for what happens inside the caller's
-//! transaction.
+//! transaction; and what a kind of database is.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
-use super::Result;
-use super::model::{EndedIn, Inserted, Which};
-use crate::command::{Draft, Due};
+use async_trait::async_trait;
+
+use super::model::{EndedIn, Inserted, Settings, Which};
+use super::{Result, Store};
+use crate::command::{Draft, Due, StoredOutput};
 use crate::ids::{CommandId, Token};
 
-/// A database that asynccmd has a back end for. Sealed: `Sqlite` so far.
+/// A database that asynccmd has a back end for. Sealed: `sqlx::Sqlite` so far.
 pub trait Backend: sqlx::Database + sealed::Backend {}
 
 pub(crate) mod sealed {
     use futures_util::future::BoxFuture;
 
-    use super::{AnyPool, Conn};
+    use super::{Conn, Opened, Settings};
 
     pub trait Backend: sqlx::Database {
+        /// The database on this pool.
+        fn store(pool: &sqlx::Pool<Self>, settings: Settings) -> Opened;
+
         fn conn(connection: &mut Self::Connection) -> Conn<'_>;
 
         /// What an error of this database's means.
         fn classify(error: sqlx::Error) -> crate::error::StoreError;
-
-        fn pool(pool: &AnyPool) -> Option<&sqlx::Pool<Self>>;
 
         /// A transaction that can write from its first statement on.
         fn begin(
@@ -31,29 +36,58 @@ pub(crate) mod sealed {
     }
 }
 
+/// A database as the runtime uses it.
+pub struct Opened(pub(super) Arc<dyn Store>);
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opened")
+    }
+}
+
 /// The callers' pool.
 #[derive(Clone)]
-pub enum AnyPool {
-    #[cfg(feature = "sqlite")]
-    Sqlite(sqlx::SqlitePool),
+pub(crate) struct AnyPool {
+    pool: Arc<dyn Any + Send + Sync>,
+    kind: &'static str,
+    open: fn(&dyn Any, Settings) -> Opened,
+}
+
+impl AnyPool {
+    pub(super) fn new<DB: Backend>(pool: sqlx::Pool<DB>) -> Self {
+        fn open<DB: Backend>(pool: &dyn Any, settings: Settings) -> Opened {
+            let pool = pool.downcast_ref().expect("made beside this function, for this pool");
+            DB::store(pool, settings)
+        }
+        Self { pool: Arc::new(pool), kind: DB::NAME, open: open::<DB> }
+    }
+
+    /// The database on this pool, by connections of its own.
+    pub(super) fn open(&self, settings: Settings) -> Arc<dyn Store> {
+        (self.open)(&*self.pool, settings).0
+    }
+
+    /// The pool, if it is of this kind.
+    pub(crate) fn get<DB: Backend>(&self) -> Option<&sqlx::Pool<DB>> {
+        self.pool.downcast_ref()
+    }
+
+    /// What sqlx calls this kind of database.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
 }
 
 impl fmt::Debug for AnyPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => f.write_str("Sqlite"),
-        }
+        f.write_str(self.kind)
     }
 }
 
 /// A borrowed connection, usually within a transaction of the caller's.
 ///
 /// What fails here fails in that transaction: it is never retried and never given a savepoint.
-pub enum Conn<'a> {
-    #[cfg(feature = "sqlite")]
-    Sqlite(&'a mut sqlx::SqliteConnection),
-}
+pub struct Conn<'a>(pub(crate) &'a mut dyn Session);
 
 impl fmt::Debug for Conn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,62 +95,30 @@ impl fmt::Debug for Conn<'_> {
     }
 }
 
-impl Conn<'_> {
+/// What asynccmd does on a connection of the caller's.
+#[async_trait]
+pub(crate) trait Session: Send {
     /// Inserts drafts; a draft whose unique key is taken yields the one that has it. The answer has one
     /// entry a draft, in their order.
-    pub(crate) async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(conn) => super::sqlite::insert::insert(conn, drafts).await,
-        }
-    }
+    async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>>;
 
     /// PENDING → KILLED. Says how many.
-    pub(crate) async fn cancel(&mut self, command_type: &str, which: &Which) -> Result<u64> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(conn) => super::sqlite::insert::cancel(conn, command_type, which).await,
-        }
-    }
+    async fn cancel(&mut self, command_type: &str, which: &Which) -> Result<u64>;
 
     /// PENDING → PENDING with another due time. Says how many.
-    pub(crate) async fn reschedule(
-        &mut self,
-        command_type: &str,
-        which: &Which,
-        due: Due,
-    ) -> Result<u64> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(conn) => {
-                super::sqlite::insert::reschedule(conn, command_type, which, due).await
-            }
-        }
-    }
+    async fn reschedule(&mut self, command_type: &str, which: &Which, due: Due) -> Result<u64>;
 
     /// RUNNING → SUCCESS in the caller's transaction, fenced, with the follow-ups.
     /// Deletes the row in the place of SUCCESS if `delete`.
-    pub(crate) async fn finish_in(
+    async fn finish_in(
         &mut self,
         id: CommandId,
         token: Token,
-        output: &crate::command::StoredOutput,
+        output: &StoredOutput,
         delete: bool,
         follow_ups: &[Draft],
-    ) -> Result<EndedIn> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(conn) => {
-                super::sqlite::finish::finish_in(conn, id, token, output, delete, follow_ups).await
-            }
-        }
-    }
+    ) -> Result<EndedIn>;
 
     /// The random identity of the database that `migrate` has given it; none without our tables.
-    pub(crate) async fn identity(&mut self) -> Result<Option<String>> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(conn) => super::sqlite::migrate::identity(conn).await,
-        }
-    }
+    async fn identity(&mut self) -> Result<Option<String>>;
 }

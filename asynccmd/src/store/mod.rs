@@ -14,7 +14,6 @@
 //! ```
 
 mod conn;
-#[cfg(feature = "sqlite")]
 mod line;
 pub(crate) mod model;
 #[cfg(feature = "sqlite")]
@@ -27,14 +26,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use conn::Backend;
-pub(crate) use conn::Conn;
+pub(crate) use conn::{AnyPool, Conn, sealed};
 
 use crate::command::Draft;
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use model::{
     Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed,
-    Operated, Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want,
+    Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep, TypeCount, Want,
 };
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -152,7 +151,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Inserts drafts in a transaction of the store's own, on the callers' pool.
     async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>>;
 
-    /// PENDING → KILLED, in a transaction of the store's own; see [`Conn::cancel`].
+    /// PENDING → KILLED, in a transaction of the store's own; see [`Session::cancel`](conn::Session::cancel).
     async fn cancel(&self, command_type: &str, which: &model::Which) -> Result<u64>;
 
     /// PENDING → PENDING with another due time, in a transaction of the store's own.
@@ -211,7 +210,8 @@ pub(crate) trait Store: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Database {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) pool: conn::AnyPool,
+    pub(crate) pool: AnyPool,
+    settings: Settings,
 }
 
 impl fmt::Debug for Database {
@@ -223,26 +223,19 @@ impl fmt::Debug for Database {
 impl Database {
     /// The same database by connections of its own.
     pub(crate) fn anew(&self) -> Self {
-        match &self.pool {
-            #[cfg(feature = "sqlite")]
-            conn::AnyPool::Sqlite(pool) => pool.into(),
-        }
+        Self { store: self.pool.open(self.settings), ..self.clone() }
     }
 }
 
-#[cfg(feature = "sqlite")]
-impl From<sqlx::SqlitePool> for Database {
-    fn from(pool: sqlx::SqlitePool) -> Self {
-        Self {
-            store: Arc::new(sqlite::SqliteStore::new(pool.clone())),
-            pool: conn::AnyPool::Sqlite(pool),
-        }
+impl<DB: Backend> From<sqlx::Pool<DB>> for Database {
+    fn from(pool: sqlx::Pool<DB>) -> Self {
+        let (pool, settings) = (AnyPool::new(pool), Settings::default());
+        Self { store: pool.open(settings), pool, settings }
     }
 }
 
-#[cfg(feature = "sqlite")]
-impl From<&sqlx::SqlitePool> for Database {
-    fn from(pool: &sqlx::SqlitePool) -> Self {
+impl<DB: Backend> From<&sqlx::Pool<DB>> for Database {
+    fn from(pool: &sqlx::Pool<DB>) -> Self {
         pool.clone().into()
     }
 }

@@ -25,6 +25,10 @@ pub(crate) mod limits {
     pub(crate) const METADATA: usize = 16 * 1024;
 }
 
+/// How a database is used, where a user may choose.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {}
+
 /// A row just inserted, or the one that stood in its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inserted {

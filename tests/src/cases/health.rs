@@ -152,6 +152,9 @@ pub async fn a_runtime_that_is_gone_is_not_ready<B: Back>(back: B) {
 
 /// A scheduler that is stuck is named, and the lease goes with it: nothing starts here. When it turns
 /// again, all is well again.
+///
+/// Whether the process counts as live meanwhile is left open: the thread that is blocked may be the one
+/// that waits for timers and sockets on behalf of all, and then the event loop stands still indeed.
 pub async fn a_stuck_scheduler_is_a_reason_and_recovers<B: Back>(back: B) {
     let faults = Faults::new();
     let at = Setting::start_with(&back, registry(), |builder| builder.faults(faults.clone())).await;
@@ -166,7 +169,6 @@ pub async fn a_stuck_scheduler_is_a_reason_and_recovers<B: Back>(back: B) {
                         health.reasons.iter().any(|r| matches!(r, Reason::SchedulerStalled(_)))
                     };
                     until(&admin, stalled).await;
-                    assert!(admin.live().is_up(), "the event loop turns");
                     until(&admin, |h| h.reasons.iter().any(|r| matches!(r, Reason::LeaseLost)))
                         .await;
                     assert!(!admin.ready().await.is_up());

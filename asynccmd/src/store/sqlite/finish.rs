@@ -324,7 +324,7 @@ async fn forget_failures(conn: &mut SqliteConnection, ids: String) -> Result<(),
 }
 
 /// RUNNING → SUCCESS in the handler's own transaction.
-pub(in crate::store) async fn finish_in(
+pub(super) async fn finish_in(
     conn: &mut SqliteConnection,
     id: CommandId,
     token: Token,

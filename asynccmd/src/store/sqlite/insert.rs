@@ -23,10 +23,7 @@ const CHUNK_BYTES: usize = 4 << 20;
 const ROUNDS: usize = 8;
 
 /// Inserts drafts, one statement a chunk; the answer is in their order.
-pub(in crate::store) async fn insert(
-    conn: &mut SqliteConnection,
-    drafts: &[Draft],
-) -> Result<Vec<Inserted>> {
+pub(super) async fn insert(conn: &mut SqliteConnection, drafts: &[Draft]) -> Result<Vec<Inserted>> {
     insert_under(conn, &drafts.iter().map(|draft| (draft, draft.parent)).collect::<Vec<_>>())
         .await
         .map_err(classify)
@@ -230,7 +227,7 @@ async fn existing(
 }
 
 /// PENDING → KILLED.
-pub(in crate::store) async fn cancel(
+pub(super) async fn cancel(
     conn: &mut SqliteConnection,
     command_type: &str,
     which: &Which,
@@ -248,7 +245,7 @@ pub(in crate::store) async fn cancel(
 }
 
 /// PENDING → PENDING with another due time.
-pub(in crate::store) async fn reschedule(
+pub(super) async fn reschedule(
     conn: &mut SqliteConnection,
     command_type: &str,
     which: &Which,

@@ -122,7 +122,7 @@ pub(super) async fn current(conn: &mut SqliteConnection) -> Result<()> {
 }
 
 /// The random identity of this database; none where `migrate` was never run.
-pub(in crate::store) async fn identity(conn: &mut SqliteConnection) -> Result<Option<String>> {
+pub(super) async fn identity(conn: &mut SqliteConnection) -> Result<Option<String>> {
     match sqlx::query_scalar(include_str!("sql/schema_identity.sql")).fetch_optional(conn).await {
         Ok(identity) => Ok(identity),
         Err(error) => match classify(error) {

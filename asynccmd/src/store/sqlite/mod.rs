@@ -7,10 +7,10 @@
 
 mod claim;
 mod fault;
-pub(super) mod finish;
-pub(super) mod insert;
+mod finish;
+mod insert;
 mod lease;
-pub(super) mod migrate;
+mod migrate;
 mod operate;
 mod recover;
 mod retention;
@@ -18,6 +18,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -25,14 +26,15 @@ use futures_util::future::BoxFuture;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteSynchronous};
 use sqlx::{Sqlite, SqliteConnection};
 
-use super::conn::{AnyPool, Backend, Conn, sealed};
+use super::conn::{Backend, Conn, Opened, Session, sealed};
 use super::line::Line;
 use super::model::{
-    Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed,
-    Operated, Peer, Receipt, Recovered, RetentionRules, Sweep, TypeCount, Want, Which,
+    Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
+    Killed, Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep, TypeCount, Want,
+    Which,
 };
 use super::{Result, Store};
-use crate::command::{Draft, Due};
+use crate::command::{Draft, Due, StoredOutput};
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use fault::classify;
@@ -53,24 +55,52 @@ const ROWS_AHEAD: usize = 1_024;
 impl Backend for Sqlite {}
 
 impl sealed::Backend for Sqlite {
+    fn store(pool: &SqlitePool, _: Settings) -> Opened {
+        Opened(Arc::new(SqliteStore::new(pool.clone())))
+    }
+
     fn conn(connection: &mut SqliteConnection) -> Conn<'_> {
-        Conn::Sqlite(connection)
+        Conn(connection)
     }
 
     fn classify(error: sqlx::Error) -> StoreError {
         classify(error)
     }
 
-    fn pool(pool: &AnyPool) -> Option<&SqlitePool> {
-        match pool {
-            AnyPool::Sqlite(pool) => Some(pool),
-        }
-    }
-
     fn begin(
         pool: &SqlitePool,
     ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
         Box::pin(pool.begin_with("begin immediate"))
+    }
+}
+
+#[async_trait]
+impl Session for SqliteConnection {
+    async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        insert::insert(self, drafts).await
+    }
+
+    async fn cancel(&mut self, command_type: &str, which: &Which) -> Result<u64> {
+        insert::cancel(self, command_type, which).await
+    }
+
+    async fn reschedule(&mut self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
+        insert::reschedule(self, command_type, which, due).await
+    }
+
+    async fn finish_in(
+        &mut self,
+        id: CommandId,
+        token: Token,
+        output: &StoredOutput,
+        delete: bool,
+        follow_ups: &[Draft],
+    ) -> Result<EndedIn> {
+        finish::finish_in(self, id, token, output, delete, follow_ups).await
+    }
+
+    async fn identity(&mut self) -> Result<Option<String>> {
+        migrate::identity(self).await
     }
 }
 
