@@ -47,8 +47,8 @@
 // Generated code names `::asynccmd`, also in the doctests and tests of this crate.
 extern crate self as asynccmd;
 
-#[cfg(not(feature = "sqlite"))]
-compile_error!("asynccmd needs a database: enable the feature `sqlite`");
+#[cfg(not(any(feature = "postgres", feature = "sqlite")))]
+compile_error!("asynccmd needs a database: enable the feature `postgres` or `sqlite`");
 
 #[doc(hidden)]
 pub mod __rt;

@@ -147,6 +147,7 @@ macro_rules! connection {
     };
 }
 
+connection!("postgres", Postgres, PgConnection);
 connection!("sqlite", Sqlite, SqliteConnection);
 
 impl<'a> From<&'a Client> for Place<'a> {

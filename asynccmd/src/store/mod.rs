@@ -16,6 +16,8 @@
 mod conn;
 mod line;
 pub(crate) mod model;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
