@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use asynccmd::{CommandId, Database, MySqlClaim};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
+};
 
 use super::Back;
 

@@ -172,8 +172,7 @@ async fn insert_free(
         return Ok(());
     }
     let first = insert_many(conn, drafts, chunk).await?;
-    let mut missing: HashMap<Uid, usize> =
-        chunk.iter().map(|&at| (drafts[at].0.uid, at)).collect();
+    let mut missing: HashMap<Uid, usize> = chunk.iter().map(|&at| (drafts[at].0.uid, at)).collect();
     let mut from = first;
     while !missing.is_empty() {
         let rows = sqlx::query(include_str!("sql/insert_ids.sql"))
@@ -257,10 +256,8 @@ async fn insert_many(
             )
         })
         .collect();
-    let done = sqlx::query(include_str!("sql/insert_many.sql"))
-        .bind(json(&values)?)
-        .execute(conn)
-        .await?;
+    let done =
+        sqlx::query(include_str!("sql/insert_many.sql")).bind(json(&values)?).execute(conn).await?;
     Ok(done.last_insert_id() as i64)
 }
 
