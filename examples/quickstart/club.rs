@@ -9,16 +9,18 @@ use std::time::Duration;
 
 use asynccmd::Database;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, SqlitePool};
+use sqlx::{AssertSqlSafe, MySqlPool, PgPool, SqlitePool};
 
 use crate::Result;
 
-const KNOWN: &str = "known is `sqlite:`";
+const KNOWN: &str = "known are `sqlite:`, `postgres:`, `mysql:` and `mariadb:`";
 
 /// The pool of the club's database. Cheap to clone, as state for handlers is.
 #[derive(Clone)]
 pub(crate) enum Club {
     Sqlite(SqlitePool),
+    Postgres(PgPool),
+    MySql(MySqlPool),
 }
 
 /// Does the same on any kind of database: `DB` is the kind, `pool` its pool.
@@ -28,6 +30,16 @@ macro_rules! on {
             $crate::club::Club::Sqlite($pool) => {
                 #[allow(dead_code, reason = "not every body names its kind")]
                 type $DB = sqlx::Sqlite;
+                $body
+            }
+            $crate::club::Club::Postgres($pool) => {
+                #[allow(dead_code, reason = "not every body names its kind")]
+                type $DB = sqlx::Postgres;
+                $body
+            }
+            $crate::club::Club::MySql($pool) => {
+                #[allow(dead_code, reason = "not every body names its kind")]
+                type $DB = sqlx::MySql;
                 $body
             }
         }
@@ -40,6 +52,8 @@ impl Club {
     pub(crate) async fn at(url: &str) -> Result<Self> {
         let opened = match url.split(':').next() {
             Some("sqlite") => Self::file(url.parse()?).await,
+            Some("postgres" | "postgresql") => PgPool::connect(url).await.map(Self::Postgres),
+            Some("mysql" | "mariadb") => MySqlPool::connect(url).await.map(Self::MySql),
             // Of the URL the scheme alone: it may have a password.
             scheme => {
                 let scheme = scheme.unwrap_or_default();
@@ -69,8 +83,9 @@ impl Club {
     pub(crate) fn sql(&self, text: &'static str) -> AssertSqlSafe<String> {
         let mut parts = text.split('?');
         let first = parts.next().unwrap_or_default().to_owned();
-        AssertSqlSafe((1..).zip(parts).fold(first, |sql, (_, part)| match self {
-            Self::Sqlite(_) => format!("{sql}?{part}"),
+        AssertSqlSafe((1..).zip(parts).fold(first, |sql, (number, part)| match self {
+            Self::Postgres(_) => format!("{sql}${number}{part}"),
+            Self::Sqlite(_) | Self::MySql(_) => format!("{sql}?{part}"),
         }))
     }
 
@@ -78,7 +93,8 @@ impl Club {
     pub(crate) async fn create_tables(&self) -> Result<()> {
         // MySQL and MariaDB take some letters for the same ones (`u` and `ü`) unless they are told not to.
         let bytes = match self {
-            Self::Sqlite(_) => "",
+            Self::MySql(_) => "character set utf8mb4 collate utf8mb4_bin",
+            Self::Sqlite(_) | Self::Postgres(_) => "",
         };
         let tables = format!(
             "create table if not exists member (

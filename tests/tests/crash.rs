@@ -55,4 +55,4 @@ macro_rules! crash {
     };
 }
 
-crash! { sqlite: OnSqlite }
+crash! { mysql: OnMysql, postgres: OnPostgres, sqlite: OnSqlite }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use asynccmd_tests::harness::{Back, OnSqlite};
+use asynccmd_tests::harness::{Back, OnMysql, OnPostgres, OnSqlite};
 use asynccmd_tests::process::{PATIENCE, Process, Signal, until};
 use tokio::process::Command;
 
@@ -13,6 +13,16 @@ const KILLS_IF_LONG: usize = 20;
 #[tokio::test]
 async fn survives_kills_on_sqlite() {
     survives_kills::<OnSqlite>(20).await;
+}
+
+#[tokio::test]
+async fn survives_kills_on_postgres() {
+    survives_kills::<OnPostgres>(6).await;
+}
+
+#[tokio::test]
+async fn survives_kills_on_mysql() {
+    survives_kills::<OnMysql>(6).await;
 }
 
 /// Killed at random moments, then interrupted, and started again each time, it ends with nothing lost
