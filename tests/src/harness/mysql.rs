@@ -39,17 +39,6 @@ impl OnMysql {
 }
 
 impl<const TWO_STEPS: bool> OnMysql<TWO_STEPS> {
-    /// A new database without any table.
-    pub async fn empty() -> Self {
-        let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
-        let mut conn = OnMysql::server().connect().await.unwrap();
-        Self::execute_on(&mut conn, format!("create database {name} character set utf8mb4")).await;
-        conn.close().await.unwrap();
-        let options = OnMysql::server().database(&name);
-        let pool = Self::strange().max_connections(8).connect_with(options).await.unwrap();
-        Self { pool, name }
-    }
-
     /// A pool whose connections are of another zone and another dialect than ours: what callers have is
     /// their own.
     fn strange() -> MySqlPoolOptions {
@@ -59,11 +48,6 @@ impl<const TWO_STEPS: bool> OnMysql<TWO_STEPS> {
                 sqlx::raw_sql(strange).execute(conn).await.map(|_| ())
             })
         })
-    }
-
-    /// How to connect to this database.
-    pub fn options(&self) -> MySqlConnectOptions {
-        MySqlConnectOptions::clone(&self.pool.connect_options())
     }
 }
 
@@ -95,12 +79,18 @@ impl<const TWO_STEPS: bool> Back for OnMysql<TWO_STEPS> {
 
     const LARGEST_VERSION: i64 = i32::MAX as i64;
 
-    async fn create() -> Self {
-        let back = Self::empty().await;
-        asynccmd::migrate(&back.pool).await.unwrap();
-        back.execute("create table effect (command bigint not null, note varchar(200) not null)")
-            .await;
-        back
+    async fn empty() -> Self {
+        let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
+        let mut conn = OnMysql::server().connect().await.unwrap();
+        Self::execute_on(&mut conn, format!("create database {name} character set utf8mb4")).await;
+        conn.close().await.unwrap();
+        let options = OnMysql::server().database(&name);
+        let pool = Self::strange().max_connections(8).connect_with(options).await.unwrap();
+        Self { pool, name }
+    }
+
+    fn url(&self) -> String {
+        self.pool.connect_options().to_url_lossy().into()
     }
 
     fn pool(&self) -> &MySqlPool {
@@ -111,11 +101,11 @@ impl<const TWO_STEPS: bool> Back for OnMysql<TWO_STEPS> {
         Self::database_of(&self.pool)
     }
 
-    async fn pool_of(&self, connections: u32) -> MySqlPool {
+    async fn pool_at(url: &str, connections: u32) -> MySqlPool {
         Self::strange()
             .max_connections(connections)
             .acquire_timeout(Duration::from_secs(20))
-            .connect_with(self.options())
+            .connect(url)
             .await
             .unwrap()
     }
@@ -193,6 +183,27 @@ impl<const TWO_STEPS: bool> Back for OnMysql<TWO_STEPS> {
             Self::execute_on(&mut tx, lock).await;
         }
         tx
+    }
+
+    async fn hold_row(&self, id: CommandId) -> sqlx::Transaction<'static, MySql> {
+        let mut tx = self.pool.begin().await.unwrap();
+        let lock = format!("select id from async_command where id = {id} for update");
+        Self::execute_on(&mut tx, lock).await;
+        tx
+    }
+
+    async fn is_at_rest(&self) -> bool {
+        let mut tx = self.pool.begin().await.unwrap();
+        for lock in [
+            "select count(*) from async_command for update nowait",
+            "select count(*) from async_command_claim for update nowait",
+            "select count(*) from async_command_instance for update nowait",
+        ] {
+            if sqlx::query(lock).execute(&mut *tx).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     async fn hold_by_a_dead_instance(&self, ids: &[CommandId]) -> i64 {
