@@ -204,6 +204,23 @@ macro_rules! conformance {
                 suspects_run_one_at_a_time,
                 a_living_instance_keeps_its_commands,
             }
+            takeover {
+                a_stuck_instance_gives_its_rows_up,
+                an_outage_longer_than_the_stall_timeout_kills_nobody,
+            }
+            stale {
+                a_stale_attempt_changes_nothing_whatever_its_end,
+            }
+            locked {
+                a_locked_row_delays_no_other_end,
+                a_locked_row_delays_no_other_start,
+                a_locked_row_delays_no_others_recovery,
+                a_locked_row_delays_no_other_kill,
+            }
+            races {
+                racing_transactions_make_one_row_at_every_isolation,
+                a_waiting_duplicate_holds_up_nobody_else,
+            }
         );
     };
     (@ $back:ty, $($file:ident { $($case:ident),* $(,)? })*) => {

@@ -12,6 +12,15 @@ use tokio::sync::watch;
 
 pub use sqlite::OnSqlite;
 
+/// A way to begin a transaction.
+#[derive(Debug)]
+pub struct Begin {
+    /// In the words of the database.
+    pub name: &'static str,
+    /// From its begin on nobody else writes.
+    pub exclusive: bool,
+}
+
 /// A database of a test's own, of one kind.
 pub trait Back: Sized + Send + Sync + 'static {
     /// The kind.
@@ -19,6 +28,9 @@ pub trait Back: Sized + Send + Sync + 'static {
 
     /// One transaction writes at a time, and the next one waits for it.
     const ONE_WRITER: bool;
+
+    /// How a caller may begin a transaction.
+    const BEGINS: &'static [Begin];
 
     /// A new, migrated database, with a table of the business beside the commands:
     /// `effect (command, note)`.
@@ -35,6 +47,16 @@ pub trait Back: Sized + Send + Sync + 'static {
 
     /// This pool for asynccmd.
     fn database_of(pool: &sqlx::Pool<Self::DB>) -> Database;
+
+    /// A transaction of a caller's, begun in one of the ways of [`BEGINS`](Self::BEGINS).
+    fn begin(
+        &self,
+        how: &Begin,
+    ) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send;
+
+    /// A further pool, whose sessions are in a time zone half a day from the server's; a plain one
+    /// where sessions have no zone.
+    fn pool_elsewhere(&self) -> impl Future<Output = sqlx::Pool<Self::DB>> + Send;
 
     /// Runs a statement of the test's, in the dialect that all back ends share.
     fn execute(&self, sql: impl Into<String> + Send) -> impl Future<Output = u64> + Send;

@@ -7,7 +7,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, SqlitePool};
 use tempfile::TempDir;
 
-use super::Back;
+use super::{Back, Begin};
 
 /// SQLite, in a file of a temporary folder.
 pub struct OnSqlite {
@@ -31,6 +31,11 @@ impl Back for OnSqlite {
     type DB = Sqlite;
 
     const ONE_WRITER: bool = true;
+
+    const BEGINS: &'static [Begin] = &[
+        Begin { name: "begin immediate", exclusive: true },
+        Begin { name: "begin deferred", exclusive: false },
+    ];
 
     async fn create() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -58,6 +63,15 @@ impl Back for OnSqlite {
 
     fn database_of(pool: &SqlitePool) -> Database {
         pool.into()
+    }
+
+    async fn begin(&self, how: &Begin) -> sqlx::Transaction<'static, Sqlite> {
+        self.pool.begin_with(how.name).await.unwrap()
+    }
+
+    /// Sessions of SQLite have no time zone.
+    async fn pool_elsewhere(&self) -> SqlitePool {
+        self.pool_of(8).await
     }
 
     async fn execute(&self, sql: impl Into<String> + Send) -> u64 {
