@@ -221,6 +221,31 @@ macro_rules! conformance {
                 racing_transactions_make_one_row_at_every_isolation,
                 a_waiting_duplicate_holds_up_nobody_else,
             }
+            deploy {
+                a_rolling_deploy_burns_no_attempt,
+                newer_tables_refuse_the_next_start_only,
+            }
+            texts {
+                every_column_takes_the_widest_characters,
+                a_payload_of_five_megabytes_comes_back_as_it_was,
+                an_error_is_cut_between_characters_at_every_offset,
+                a_reason_ends_between_characters,
+            }
+            zones {
+                sessions_in_another_time_zone_agree_on_every_moment,
+            }
+            fleet {
+                two_instances_share_the_work_evenly,
+                four_instances_share_the_work_evenly,
+                eight_instances_share_the_work_evenly,
+            }
+            storm {
+                a_storm_loses_and_doubles_nothing,
+            }
+            bulk {
+                a_batch_of_a_hundred_thousand_answers_in_its_order,
+                a_large_batch_honours_unique_keys,
+            }
         );
     };
     (@ $back:ty, $($file:ident { $($case:ident),* $(,)? })*) => {

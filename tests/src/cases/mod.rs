@@ -3,8 +3,11 @@
 //! [`conformance!`](crate::conformance) makes a test of each of them for a back end.
 
 pub mod basics;
+pub mod bulk;
 pub mod declared;
+pub mod deploy;
 pub mod finish_in;
+pub mod fleet;
 pub mod follow_ups;
 pub mod health;
 pub mod hooks;
@@ -24,10 +27,13 @@ pub mod rows;
 pub mod shutdown;
 pub mod stale;
 pub mod start;
+pub mod storm;
 pub mod submit;
 pub mod takeover;
+pub mod texts;
 pub mod timing;
 pub mod transfer;
 pub mod unique;
 pub mod values;
 pub mod versions;
+pub mod zones;

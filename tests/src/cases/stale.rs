@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use asynccmd::{
-    CommandError, CommandId, Context, FinishError, Outcome, Registry, Status, command,
-};
+use asynccmd::{CommandError, CommandId, Context, FinishError, Outcome, Registry, Status, command};
 
 use crate::act::Act;
 use crate::gate::Gate;

@@ -147,6 +147,11 @@ impl Log {
 /// The longest that a case waits for anything.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
+/// Whether the long suite runs, `tests/run --long`.
+pub fn long() -> bool {
+    std::env::var_os("ASYNCCMD_LONG").is_some()
+}
+
 /// Awaits something that has to come.
 ///
 /// # Panics
