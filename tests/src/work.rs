@@ -1,8 +1,8 @@
 //! What the binary `worker` runs: commands whose attempts start, wait, end and die on order.
 //!
 //! Every start and every end of an attempt is told twice: as a line on standard output, for the test
-//! that waits for it, and as a line of a file beside the database, which outlives every process and
-//! counts the effects of each command by its idempotency key.
+//! that waits for it, and as a line of a file outside of the database, which outlives every process
+//! and counts the effects of each command by its idempotency key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use asynccmd::{CommandError, CommandId, Context, Registry, command};
+use asynccmd::{Backend, BoxFuture, CommandError, CommandId, Context, Registry, command};
 use serde::{Deserialize, Serialize};
-use sqlx::Sqlite;
 use tokio::sync::watch;
+
+use crate::act::Act;
 
 /// What an attempt does once its row is no longer its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +66,7 @@ pub fn block(
     gate: String,
     late: Late,
     #[state] desk: Desk,
+    #[state] finish_in: Act,
     ctx: &Context,
 ) -> Result<u32, CommandError> {
     let attempt = desk.start(ctx);
@@ -92,21 +94,25 @@ pub fn block(
             attempt.leave("late");
             Err("too late".into())
         }
-        Late::FinishIn => threads.block_on(async {
-            let mut tx = ctx.client().begin::<Sqlite>().await?;
-            match ctx.finish_in(&mut tx, 0u32).await {
-                Ok(()) => {
-                    tx.commit().await?;
-                    attempt.leave("ended");
-                    Ok(0)
-                }
-                Err(error) => {
-                    attempt.leave("refused");
-                    Err(error.into())
-                }
-            }
-        }),
+        Late::FinishIn => {
+            let ended = threads.block_on(finish_in.run(ctx));
+            attempt.leave(if ended.is_ok() { "ended" } else { "refused" });
+            ended.map(|()| 0)
+        }
     }
+}
+
+/// What [`block`] does to end its command in a transaction of its own, on this kind of database.
+pub fn finish_in<DB: Backend>() -> Act {
+    fn end<DB: Backend>(ctx: &Context) -> BoxFuture<'_, Result<(), CommandError>> {
+        Box::pin(async move {
+            let mut tx = ctx.client().begin::<DB>().await?;
+            ctx.finish_in(&mut tx, 0u32).await?;
+            tx.commit().await?;
+            Ok(())
+        })
+    }
+    Act::new(end::<DB>)
 }
 
 /// Takes its process down.
@@ -140,12 +146,12 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A desk for a database file, with no gate open but the one without a name.
+    /// A desk with no gate open but the one without a name, whose file of effects is in `dir`.
     ///
     /// # Errors
-    /// If the file of effects cannot be opened.
-    pub fn new(database: &Path) -> io::Result<Self> {
-        let effects = OpenOptions::new().create(true).append(true).open(effects_of(database))?;
+    /// If that cannot be opened.
+    pub fn new(dir: &Path) -> io::Result<Self> {
+        let effects = OpenOptions::new().create(true).append(true).open(effects_in(dir))?;
         Ok(Self {
             open: watch::Sender::new(BTreeSet::from([String::new()])),
             effects: Arc::new(effects),
@@ -213,8 +219,8 @@ impl Drop for Attempt<'_> {
     }
 }
 
-fn effects_of(database: &Path) -> PathBuf {
-    database.with_extension("effects")
+fn effects_in(dir: &Path) -> PathBuf {
+    dir.join("effects")
 }
 
 /// One line of the file of effects.
@@ -232,8 +238,8 @@ pub struct Effect {
 ///
 /// # Panics
 /// If the file cannot be read, or if two commands share an idempotency key.
-pub fn effects(database: &Path) -> BTreeMap<CommandId, Vec<Effect>> {
-    let text = std::fs::read_to_string(effects_of(database)).unwrap();
+pub fn effects(dir: &Path) -> BTreeMap<CommandId, Vec<Effect>> {
+    let text = std::fs::read_to_string(effects_in(dir)).unwrap();
     let (mut effects, mut keys) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
