@@ -3,9 +3,8 @@
 //! Every other row goes on, and the locked one once it is free. Where one transaction writes at a time
 //! no row can be locked alone: there, all of them go on once it is free.
 
-use asynccmd::{
-    Client, CommandError, CommandId, Context, KillAnswer, Registry, Status, Tx, command,
-};
+use asynccmd::{Client, CommandError, CommandId, Context, KillAnswer, Registry, Status, command};
+use sqlx::Transaction;
 
 use crate::gate::Gate;
 use crate::harness::{Back, Log, row, until_row, within};
@@ -37,14 +36,6 @@ async fn submit(client: &Client) -> Vec<CommandId> {
     sent.unwrap().iter().map(asynccmd::Submitted::id).collect()
 }
 
-/// A session that has changed the row and not committed.
-async fn lock<B: Back>(client: &Client, id: CommandId) -> Tx<'static, B::DB> {
-    let mut tx = client.begin::<B::DB>().await.unwrap();
-    let text = format!("update async_command set owner = 'locked' where id = {id}");
-    assert_eq!(B::execute_on(&mut tx, text).await, 1);
-    tx
-}
-
 /// Waits until the other rows are in this state; the locked one is not.
 async fn others<B: Back>(client: &Client, ids: &[CommandId], status: Status) {
     if B::ONE_WRITER {
@@ -62,7 +53,7 @@ async fn others<B: Back>(client: &Client, ids: &[CommandId], status: Status) {
 /// writes at a time, a runtime cannot even come in before that.
 async fn start_beside<'b, B: Back>(
     back: &'b B,
-    lock: Tx<'static, B::DB>,
+    lock: Transaction<'static, B::DB>,
     ids: &[CommandId],
 ) -> Setting<'b, B> {
     let start = async {
@@ -85,7 +76,7 @@ pub async fn a_locked_row_delays_no_other_end<B: Back>(back: B) {
     let client = Client::new(back.database());
     let ids = submit(&client).await;
     at.gate.until_entered(ROWS).await;
-    let lock = lock::<B>(&client, ids[LOCKED]).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
     at.gate.open(ROWS);
     at.gate.until_empty().await;
     others::<B>(&client, &ids, Status::Success).await;
@@ -102,7 +93,7 @@ pub async fn a_locked_row_delays_no_other_end<B: Back>(back: B) {
 pub async fn a_locked_row_delays_no_other_start<B: Back>(back: B) {
     let client = Client::new(back.database());
     let ids = submit(&client).await;
-    let lock = lock::<B>(&client, ids[LOCKED]).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
     let at = start_beside(&back, lock, &ids).await;
     for id in &ids {
         let row = until_row(&client, *id, |row| row.status == Status::Success).await;
@@ -116,7 +107,7 @@ pub async fn a_locked_row_delays_no_others_recovery<B: Back>(back: B) {
     let client = Client::new(back.database());
     let ids = submit(&client).await;
     back.hold_by_a_dead_instance(&ids).await;
-    let lock = lock::<B>(&client, ids[LOCKED]).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
     let at = start_beside(&back, lock, &ids).await;
     for id in &ids {
         let row = until_row(&client, *id, |row| row.status == Status::Success).await;
@@ -133,7 +124,7 @@ pub async fn a_locked_row_delays_no_other_kill<B: Back>(back: B) {
     let client = Client::new(back.database());
     let ids = submit(&client).await;
     at.gate.until_entered(ROWS).await;
-    let lock = lock::<B>(&client, ids[LOCKED]).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
     let kills = ids.iter().map(|id| {
         let kill = client.admin().kill(*id, "all of them");
         tokio::spawn(async move { kill.await })
