@@ -79,7 +79,7 @@ impl<B: Back> Racer<B> {
         match self.work(&mut tx).await {
             Err(error) => {
                 let told = matches!(error, SubmitError::Store(StoreError::TransactionAborted(_)));
-                assert!(told && error.is_transient(), "{}: {error:?}", self.begin.name);
+                assert!(told && error.is_transient(), "{}: {error:?}", self.begin.statement);
                 tx.rollback().await.unwrap();
                 Came::ToNothing
             }
@@ -91,7 +91,7 @@ impl<B: Back> Racer<B> {
                 Ok(_) => Came::Committed(id, created),
                 Err(error) => {
                     let told = matches!(error, StoreError::TransactionAborted(_));
-                    assert!(told, "{}: {error:?}", self.begin.name);
+                    assert!(told, "{}: {error:?}", self.begin.statement);
                     Came::ToNothing
                 }
             },
@@ -115,7 +115,7 @@ pub async fn racing_transactions_make_one_row_at_every_isolation<B: Back>(back: 
     let client = Client::new(back.database());
     for begin in B::BEGINS {
         for round in 0..8 {
-            let key = format!("{} {round}", begin.name);
+            let key = format!("{} {round}", begin.statement);
             let start = Arc::new(Barrier::new(RACERS));
             // None of them, one, … all of them, and in turns who.
             let rolls_back = |racer: usize| (racer + round) % RACERS < round.min(RACERS);

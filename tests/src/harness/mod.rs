@@ -15,8 +15,8 @@ pub use sqlite::OnSqlite;
 /// A way to begin a transaction.
 #[derive(Debug)]
 pub struct Begin {
-    /// In the words of the database.
-    pub name: &'static str,
+    /// The statement, or several.
+    pub statement: &'static str,
     /// From its begin on nobody else writes.
     pub exclusive: bool,
 }
@@ -73,7 +73,9 @@ pub trait Back: Sized + Send + Sync + 'static {
     fn begin(
         &self,
         how: &Begin,
-    ) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send;
+    ) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send {
+        async { self.pool().begin_with(how.statement).await.unwrap() }
+    }
 
     /// A further pool, whose sessions are in a time zone half a day from the server's; a plain one
     /// where sessions have no zone.

@@ -34,8 +34,8 @@ impl Back for OnSqlite {
     const ONE_WRITER: bool = true;
 
     const BEGINS: &'static [Begin] = &[
-        Begin { name: "begin immediate", exclusive: true },
-        Begin { name: "begin deferred", exclusive: false },
+        Begin { statement: "begin immediate", exclusive: true },
+        Begin { statement: "begin deferred", exclusive: false },
     ];
 
     async fn empty() -> Self {
@@ -64,10 +64,6 @@ impl Back for OnSqlite {
 
     fn database_of(pool: &SqlitePool) -> Database {
         pool.into()
-    }
-
-    async fn begin(&self, how: &Begin) -> sqlx::Transaction<'static, Sqlite> {
-        self.pool.begin_with(how.name).await.unwrap()
     }
 
     /// Sessions of SQLite have no time zone.
