@@ -70,13 +70,18 @@ impl<B: Back> Racer<B> {
         let mut tx = self.client.enlist(self.back.begin(self.begin).await);
         // What it sees of others is fixed here, where it ever is.
         B::execute_on(&mut tx, "select count(*) from async_command_migration").await;
-        if !B::ONE_WRITER || self.begin.exclusive {
-            submit_beside(&mut tx, self.name.clone()).await.unwrap();
+        let mut done = Ok(());
+        if before::<B>(self.begin) {
+            done = submit_beside(&mut tx, self.name.clone()).await.map(drop);
         }
         if first && !self.begin.exclusive {
             self.start.wait().await;
         }
-        match self.work(&mut tx).await {
+        let done = match done {
+            Ok(()) => self.work(&mut tx).await,
+            Err(error) => Err(error),
+        };
+        match done {
             Err(error) => {
                 let told = matches!(error, SubmitError::Store(StoreError::TransactionAborted(_)));
                 assert!(told && error.is_transient(), "{}: {error:?}", self.begin.statement);

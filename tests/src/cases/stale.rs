@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use asynccmd::{CommandError, CommandId, Context, FinishError, Outcome, Registry, Status, command};
+use asynccmd::{
+    CommandError, CommandId, Context, FinishError, Outcome, Pool, Registry, Status, command,
+};
 
 use crate::act::Act;
 use crate::gate::Gate;
@@ -63,7 +65,9 @@ pub async fn a_stale_attempt_changes_nothing_whatever_its_end<B: Back>(back: B) 
             })
         });
         let registry = || Registry::builder().add::<Ends>().build();
-        let one = Setting::start_with(&back, registry(), |b| b.state(act.clone())).await;
+        // No room for a second one: what is taken from it does not come back to it.
+        let full = Pool::new("default").workers(ENDS.len());
+        let one = Setting::start_with(&back, registry(), |b| b.state(act.clone()).pool(full)).await;
         let commands = ENDS.map(|how| Ends { how: how.into() });
         let sent = one.client().submit_all::<Ends>(&one.client(), commands).await.unwrap();
         let ids: Vec<_> = sent.iter().map(asynccmd::Submitted::id).collect();
