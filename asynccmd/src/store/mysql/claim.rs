@@ -186,8 +186,7 @@ async fn end_doomed(
     instance: InstanceId,
     known: &str,
 ) -> Result<Vec<DeadLetter>> {
-    let doomed =
-        sqlx::query(text::suspect_doomed(true)).bind(known).fetch_all(&mut *conn).await?;
+    let doomed = sqlx::query(text::suspect_doomed(true)).bind(known).fetch_all(&mut *conn).await?;
     let mut dead = Vec::with_capacity(doomed.len());
     for row in &doomed {
         let deaths = rows::count_at(row, 3)?;
@@ -323,10 +322,8 @@ pub(super) async fn held(
     conn: &mut MySqlConnection,
     pairs: &[(CommandId, Token)],
 ) -> Result<Vec<Held>> {
-    let rows = sqlx::query(include_str!("sql/held.sql"))
-        .bind(json_pairs(pairs)?)
-        .fetch_all(conn)
-        .await?;
+    let rows =
+        sqlx::query(include_str!("sql/held.sql")).bind(json_pairs(pairs)?).fetch_all(conn).await?;
     let mut held = Vec::with_capacity(rows.len());
     for row in &rows {
         if let Some(&(id, token)) = rows::at_position(row, 0, pairs)? {

@@ -429,10 +429,8 @@ pub(super) async fn write_rows(
     if rows.is_empty() {
         return Ok(());
     }
-    let done = sqlx::query(include_str!("sql/finish_rows.sql"))
-        .bind(json(rows)?)
-        .execute(conn)
-        .await?;
+    let done =
+        sqlx::query(include_str!("sql/finish_rows.sql")).bind(json(rows)?).execute(conn).await?;
     all_of(rows.len(), done.rows_affected())
 }
 

@@ -159,8 +159,7 @@ async fn insert_chunk(
         return Ok(());
     }
     let first = insert_many(conn, drafts, chunk).await?;
-    let mut missing: HashMap<Uid, usize> =
-        chunk.iter().map(|&at| (drafts[at].0.uid, at)).collect();
+    let mut missing: HashMap<Uid, usize> = chunk.iter().map(|&at| (drafts[at].0.uid, at)).collect();
     let mut from = first;
     while !missing.is_empty() {
         let rows = sqlx::query(include_str!("sql/insert_ids.sql"))
@@ -244,10 +243,8 @@ async fn insert_many(
             )
         })
         .collect();
-    let done = sqlx::query(include_str!("sql/insert_many.sql"))
-        .bind(json(&values)?)
-        .execute(conn)
-        .await?;
+    let done =
+        sqlx::query(include_str!("sql/insert_many.sql")).bind(json(&values)?).execute(conn).await?;
     Ok(done.last_insert_id() as i64)
 }
 

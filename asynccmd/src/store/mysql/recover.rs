@@ -215,11 +215,8 @@ async fn batch(
         tx.rollback().await?;
         return Ok(done);
     }
-    let (attempts, keys): (Vec<_>, Vec<_>) = left
-        .iter()
-        .filter(|row| row.until_started)
-        .map(|row| (row.attempt, &row.key))
-        .unzip();
+    let (attempts, keys): (Vec<_>, Vec<_>) =
+        left.iter().filter(|row| row.until_started).map(|row| (row.attempt, &row.key)).unzip();
     let successors = live(&mut tx, &attempts, &keys).await?;
 
     let (mut values, mut failures) = (Vec::with_capacity(left.len()), Vec::new());
