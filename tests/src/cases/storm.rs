@@ -174,18 +174,20 @@ async fn operator(client: Client, until: Instant) {
     }
 }
 
-/// Puts due commands into the hands of instances that die at once.
-async fn reaper<B: Back>(back: Arc<B>, client: Client, until: Instant) {
-    let mut again = tokio::time::interval(Duration::from_millis(200));
+/// Puts commands that nobody else claims, since they are not due, into the hands of instances that die
+/// at once.
+async fn reaper<B: Back>(back: Arc<B>, client: Client, until: Instant) -> Vec<CommandId> {
+    let mut again = tokio::time::interval(Duration::from_millis(500));
+    let mut all = Vec::new();
     while Instant::now() < until {
         again.tick().await;
-        let pending = Filter::new().status(Status::Pending).command_type("storm.plain").limit(10);
-        let ids: Vec<_> =
-            client.admin().list(pending).await.unwrap().iter().map(|r| r.id).collect();
-        if !ids.is_empty() {
-            back.hold_by_a_dead_instance(&ids).await;
-        }
+        let rows = (0..4).map(|key| Plain { key });
+        let sent = client.submit_all::<Plain>(&client, rows).delay(Duration::from_secs(3600)).await;
+        let ids: Vec<_> = sent.unwrap().iter().map(asynccmd::Submitted::id).collect();
+        back.hold_by_a_dead_instance(&ids).await;
+        all.extend(ids);
     }
+    all
 }
 
 /// Nobody is told of a deadlock, nothing is lost, nothing is done twice.
@@ -207,15 +209,16 @@ pub async fn a_storm_loses_and_doubles_nothing<B: Back>(back: B) {
         tokio::spawn(submitter::<B>(client, me, until))
     });
     let submitters: Vec<_> = submitters.collect();
+    let dying = tokio::spawn(reaper(Arc::clone(&back), clients[0].clone(), until));
     let others = [
         tokio::spawn(operator(Client::new(back.database()), until)),
-        tokio::spawn(reaper(Arc::clone(&back), clients[0].clone(), until)),
         tokio::spawn(no_deadlock(clients.clone(), until)),
     ];
     let mut ids = HashSet::new();
     for submitted in join_all(submitters).await {
         ids.extend(submitted.unwrap());
     }
+    ids.extend(dying.await.unwrap());
     for done in join_all(others).await {
         done.unwrap();
     }
@@ -260,7 +263,7 @@ pub async fn a_storm_loses_and_doubles_nothing<B: Back>(back: B) {
 
 /// No runtime was told of a deadlock that its statements did not bear by themselves.
 async fn no_deadlock(clients: Vec<Client>, until: Instant) {
-    let mut again = tokio::time::interval(Duration::from_millis(50));
+    let mut again = tokio::time::interval(Duration::from_millis(250));
     while Instant::now() < until {
         again.tick().await;
         for client in &clients {
