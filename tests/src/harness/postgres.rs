@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, Pg
 use super::{Back, Begin};
 
 /// The variable that says where the server is.
-pub(super) const URL: &str = "ASYNCCMD_POSTGRES_URL";
+const URL: &str = "ASYNCCMD_POSTGRES_URL";
 
 /// PostgreSQL, in a database of the test's own, which goes with it.
 pub struct OnPostgres {
