@@ -60,4 +60,4 @@ macro_rules! crash {
     };
 }
 
-crash! { sqlite: OnSqlite }
+crash! { mysql: OnMysql, postgres: OnPostgres, sqlite: OnSqlite }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use asynccmd::testing::Faults;
 use asynccmd::{Pool, Runtime};
-use asynccmd_tests::harness::{Back, OnSqlite};
+use asynccmd_tests::harness::{Back, OnMysql, OnPostgres, OnSqlite};
 use asynccmd_tests::work::{Desk, finish_in, registry};
 use futures_util::FutureExt as _;
 
@@ -31,6 +31,8 @@ use futures_util::FutureExt as _;
 async fn main() -> Result<(), Box<dyn Error>> {
     let orders = Orders::parse(std::env::args().skip(1))?;
     match orders.url.split(':').next() {
+        Some("mysql") => run::<OnMysql>(orders).await,
+        Some("postgres") => run::<OnPostgres>(orders).await,
         Some("sqlite") => run::<OnSqlite>(orders).await,
         _ => Err(format!("no back end for {}", orders.url).into()),
     }

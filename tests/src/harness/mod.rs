@@ -1,5 +1,6 @@
 //! What a case needs of a back end, and a log of what handlers did.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -11,6 +12,7 @@ use asynccmd::{
 };
 use tokio::sync::watch;
 
+pub use mysql::{OnMysql, OnMysqlInTwoSteps};
 pub use postgres::OnPostgres;
 pub use sqlite::OnSqlite;
 

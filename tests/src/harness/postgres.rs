@@ -67,8 +67,11 @@ impl Back for OnPostgres {
     async fn empty() -> Self {
         let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
         let mut conn = Self::server().connect().await.unwrap();
-        let create = format!("create database {name} encoding 'UTF8' template template0");
-        Self::execute_on(&mut conn, create).await;
+        Self::execute_on(
+            &mut conn,
+            format!("create database {name} encoding 'UTF8' template template0"),
+        )
+        .await;
         conn.close().await.unwrap();
         let options = Self::server().database(&name);
         let pool = PgPoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
@@ -79,6 +82,14 @@ impl Back for OnPostgres {
         self.pool.connect_options().to_url_lossy().into()
     }
 
+    fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    fn database(&self) -> Database {
+        (&self.pool).into()
+    }
+
     async fn pool_at(url: &str, connections: u32) -> PgPool {
         PgPoolOptions::new()
             .max_connections(connections)
@@ -86,14 +97,6 @@ impl Back for OnPostgres {
             .connect(url)
             .await
             .unwrap()
-    }
-
-    fn pool(&self) -> &PgPool {
-        &self.pool
-    }
-
-    fn database(&self) -> Database {
-        (&self.pool).into()
     }
 
     fn database_of(pool: &PgPool) -> Database {
@@ -175,15 +178,15 @@ impl Back for OnPostgres {
 
     async fn hold_row(&self, id: CommandId) -> sqlx::Transaction<'static, Postgres> {
         let mut tx = self.pool.begin().await.unwrap();
-        let lock = format!("select from async_command where id = {id} for update");
-        assert_eq!(Self::execute_on(&mut tx, lock).await, 1);
+        let lock = format!("select id from async_command where id = {id} for update");
+        Self::execute_on(&mut tx, lock).await;
         tx
     }
 
     async fn is_at_rest(&self) -> bool {
-        let busy = "select count(*) from pg_stat_activity where datname = current_database()
-            and pid <> pg_backend_pid() and xact_start is not null";
-        self.number(busy).await == 0
+        let mut tx = self.pool.begin().await.unwrap();
+        let all = "lock table async_command, async_command_claim, async_command_instance in exclusive mode nowait";
+        sqlx::query(all).execute(&mut *tx).await.is_ok()
     }
 
     async fn hold_by_a_dead_instance(&self, ids: &[CommandId]) -> i64 {
