@@ -31,7 +31,7 @@ pub enum StoreError {
     Away(#[source] sqlx::Error),
     /// The database can be read only.
     #[error(
-        "the database cannot be written; open it without `read_only`, and let this user write its file and its directory (SQLite keeps `-wal` and `-shm` files there)"
+        "the database cannot be written; connect to the primary and not to a standby, without `read_only`, and on SQLite let this user write the file and its directory (`-wal` and `-shm` files are kept there)"
     )]
     ReadOnly(#[source] sqlx::Error),
     /// The database lives in the memory of one connection.
