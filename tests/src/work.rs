@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use asynccmd::{Backend, BoxFuture, CommandError, CommandId, Context, Registry, command};
+use asynccmd::{Backend, BoxFuture, CommandError, CommandId, Context, Outcome, Registry, command};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -27,9 +27,14 @@ pub enum Late {
     Succeed,
     /// Returns an error.
     Fail,
+    /// Asks to run later.
+    Snooze,
     /// Ends the command in a transaction of its own. Of an async attempt there is no time for it.
     FinishIn,
 }
+
+/// How long a command that is snoozed too late would be away.
+const LATER: Duration = Duration::from_secs(3600);
 
 /// Waits for a gate, if it names one.
 #[command(type = "work.hold", mode = "async_pool", max_retry = 3, backoff = "fixed(100ms)")]
@@ -38,7 +43,7 @@ pub async fn hold(
     late: Late,
     #[state] desk: Desk,
     ctx: &Context,
-) -> Result<u32, CommandError> {
+) -> Result<Outcome<u32>, CommandError> {
     let attempt = desk.start(ctx);
     ctx.progress(0.5, format!("held by {}", std::process::id()));
     if late == Late::Nothing {
@@ -51,13 +56,14 @@ pub async fn hold(
                 attempt.leave("cancelled");
                 return match late {
                     Late::Fail => Err("too late".into()),
-                    _ => Ok(0),
+                    Late::Snooze => Ok(Outcome::Snooze(LATER)),
+                    _ => Ok(Outcome::Success(0)),
                 };
             }
         }
     }
     attempt.leave("finished");
-    Ok(std::process::id())
+    Ok(Outcome::Success(std::process::id()))
 }
 
 /// Blocks its thread until a gate opens, whatever it is told.
@@ -68,7 +74,7 @@ pub fn block(
     #[state] desk: Desk,
     #[state] finish_in: Act,
     ctx: &Context,
-) -> Result<u32, CommandError> {
+) -> Result<Outcome<u32>, CommandError> {
     let attempt = desk.start(ctx);
     ctx.progress(0.5, format!("held by {}", std::process::id()));
     let threads = tokio::runtime::Handle::current();
@@ -82,22 +88,26 @@ pub fn block(
     }
     if !ctx.lease_lost() {
         attempt.leave("finished");
-        return Ok(std::process::id());
+        return Ok(Outcome::Success(std::process::id()));
     }
     ctx.progress(0.9, "too late");
     match late {
         Late::Nothing | Late::Succeed => {
             attempt.leave("late");
-            Ok(0)
+            Ok(Outcome::Success(0))
         }
         Late::Fail => {
             attempt.leave("late");
             Err("too late".into())
         }
+        Late::Snooze => {
+            attempt.leave("late");
+            Ok(Outcome::Snooze(LATER))
+        }
         Late::FinishIn => {
             let ended = threads.block_on(finish_in.run(ctx));
             attempt.leave(if ended.is_ok() { "ended" } else { "refused" });
-            ended.map(|()| 0)
+            ended.map(|()| Outcome::Success(0))
         }
     }
 }
@@ -115,6 +125,20 @@ pub fn finish_in<DB: Backend>() -> Act {
     Act::new(end::<DB>)
 }
 
+/// Works for so many milliseconds.
+#[command(type = "work.toil", mode = "async_pool", max_retry = 1000)]
+pub async fn toil(
+    milliseconds: u64,
+    #[state] desk: Desk,
+    ctx: &Context,
+) -> Result<u32, CommandError> {
+    let attempt = desk.start(ctx);
+    // The work itself, not a way to wait for something.
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+    attempt.leave("finished");
+    Ok(std::process::id())
+}
+
 /// Takes its process down.
 #[command(type = "work.abort", mode = "async_pool", max_retry = 3)]
 pub async fn abort(#[state] desk: Desk, ctx: &Context) -> Result<(), CommandError> {
@@ -127,11 +151,12 @@ pub async fn abort(#[state] desk: Desk, ctx: &Context) -> Result<(), CommandErro
 /// # Panics
 /// At a name that is none.
 pub fn registry(only: &[String]) -> Registry {
-    let all = ["hold", "block", "abort"].map(str::to_owned);
+    let all = ["hold", "block", "toil", "abort"].map(str::to_owned);
     let only = if only.is_empty() { &all[..] } else { only };
     let registry = only.iter().fold(Registry::builder(), |registry, name| match name.as_str() {
         "hold" => registry.add::<Hold>(),
         "block" => registry.add::<Block>(),
+        "toil" => registry.add::<Toil>(),
         "abort" => registry.add::<Abort>(),
         name => panic!("no command is called {name}"),
     });

@@ -1,13 +1,15 @@
 //! What needs processes of its own and real signals: workers on one database, of each kind.
 //!
 //! `lease`: who holds a row, and what takes it away. `death`: processes that die, alone or all at once.
-//! `signals`: shutdown on order. `start`: eight processes at one empty database. Each case ends in
+//! `fleet`: many of them, of which one dies every second. `signals`: shutdown on order. `start`: eight processes at one empty database. Each case ends in
 //! [`Site::all_is_well`]: no RUNNING row without a receipt, no receipt without a RUNNING row.
 //!
 //! [`Site::all_is_well`]: site::Site::all_is_well
 
 #[path = "crash/death.rs"]
 mod death;
+#[path = "crash/fleet.rs"]
+mod fleet;
 #[path = "crash/lease.rs"]
 mod lease;
 #[path = "crash/signals.rs"]
@@ -32,6 +34,9 @@ macro_rules! crash {
                 death {
                     a_handler_that_aborts_ends_dead_and_takes_nobody_along,
                     a_cluster_that_died_whole_is_recovered_by_the_next_start,
+                }
+                fleet {
+                    a_death_every_second_loses_nothing_and_doubles_only_what_ran,
                 }
                 signals {
                     sigterm_finishes_what_runs_and_gives_back_what_does_not,

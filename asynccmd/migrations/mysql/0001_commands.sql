@@ -36,10 +36,9 @@ create table if not exists async_command (
                     generated always as (case when status = 'PENDING' then cmd_type end) stored,
     -- Whether a holder died: a flag, so that a further death moves no index entry.
     suspect         boolean      generated always as (crash_count > 0) stored,
-    -- The unique key, while the command is live.
-    unique_live     varchar(128) character set utf8mb4 collate /*!80017 utf8mb4_0900_bin */ /*M! utf8mb4_nopad_bin */
-                    generated always as (case when status = 'PENDING' or (status = 'RUNNING' and unique_scope = 1)
-                                              then unique_key end) stored,
+    -- 1 while the command is live.
+    unique_live     boolean      generated always as (case when status = 'PENDING' or (status = 'RUNNING' and unique_scope = 1)
+                                                           then 1 end) stored,
     -- When it ended, if it is DEAD.
     dead_at         datetime(6)  generated always as (case when status = 'DEAD' then finished_at end) stored,
     owner           varchar(64),
@@ -62,8 +61,10 @@ create table if not exists async_command (
     -- Claims, of rows that saw a holder die too: one range a type and level. Every index ends with the
     -- row's number by itself.
     key async_command_due (due_type, suspect, priority, next_run_at),
-    -- Uniqueness, in live states only: any number of rows are null here.
-    unique key async_command_unique (cmd_type, unique_live),
+    -- Uniqueness, in live states only: any number of rows are null in the last column. An ended command
+    -- stays beside its key: a duplicate's insert locks the gap before the live one, and if all ended ones
+    -- were null in the key too, they would all have to pass through the gap before the first.
+    unique key async_command_unique (cmd_type, unique_key, unique_live),
     -- What a business key has been through; cancel and reschedule.
     key async_command_trace (cmd_type, biz_key),
     -- Dead letters.

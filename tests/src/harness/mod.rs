@@ -16,6 +16,15 @@ pub use mysql::{OnMysql, OnMysqlInTwoSteps};
 pub use postgres::OnPostgres;
 pub use sqlite::OnSqlite;
 
+/// A way to begin a transaction.
+#[derive(Debug)]
+pub struct Begin {
+    /// The statement, or several.
+    pub statement: &'static str,
+    /// From its begin on nobody else writes.
+    pub exclusive: bool,
+}
+
 /// A database of a test's own, of one kind.
 pub trait Back: Sized + Send + Sync + 'static {
     /// The kind.
@@ -26,6 +35,9 @@ pub trait Back: Sized + Send + Sync + 'static {
 
     /// The largest version of a payload that its column takes.
     const LARGEST_VERSION: i64;
+
+    /// How a caller may begin a transaction.
+    const BEGINS: &'static [Begin];
 
     /// A new database with nothing in it.
     fn empty() -> impl Future<Output = Self> + Send;
@@ -63,6 +75,18 @@ pub trait Back: Sized + Send + Sync + 'static {
 
     /// This pool for asynccmd.
     fn database_of(pool: &sqlx::Pool<Self::DB>) -> Database;
+
+    /// A transaction of a caller's, begun in one of the ways of [`BEGINS`](Self::BEGINS).
+    fn begin(
+        &self,
+        how: &Begin,
+    ) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send {
+        async { self.pool().begin_with(how.statement).await.unwrap() }
+    }
+
+    /// A further pool, whose sessions are in a time zone half a day from the server's; a plain one
+    /// where sessions have no zone.
+    fn pool_elsewhere(&self) -> impl Future<Output = sqlx::Pool<Self::DB>> + Send;
 
     /// Runs a statement of the test's, in the dialect that all back ends share.
     fn execute(&self, sql: impl Into<String> + Send) -> impl Future<Output = u64> + Send;
@@ -185,6 +209,11 @@ impl Log {
 
 /// The longest that a case waits for anything.
 pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Whether the long suite runs, `tests/run --long`.
+pub fn long() -> bool {
+    std::env::var_os("ASYNCCMD_LONG").is_some()
+}
 
 /// Awaits something that has to come.
 ///

@@ -8,7 +8,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
 };
 
-use super::Back;
+use super::{Back, Begin};
 
 /// The variable that says where the server is.
 const URL: &str = "ASYNCCMD_MYSQL_URL";
@@ -79,6 +79,25 @@ impl<const TWO_STEPS: bool> Back for OnMysql<TWO_STEPS> {
 
     const LARGEST_VERSION: i64 = i32::MAX as i64;
 
+    const BEGINS: &'static [Begin] = &[
+        Begin {
+            statement: "set transaction isolation level read uncommitted; begin",
+            exclusive: false,
+        },
+        Begin {
+            statement: "set transaction isolation level read committed; begin",
+            exclusive: false,
+        },
+        Begin {
+            statement: "set transaction isolation level repeatable read; begin",
+            exclusive: false,
+        },
+        Begin {
+            statement: "set transaction isolation level serializable; begin",
+            exclusive: false,
+        },
+    ];
+
     async fn empty() -> Self {
         let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
         let mut conn = OnMysql::server().connect().await.unwrap();
@@ -112,6 +131,18 @@ impl<const TWO_STEPS: bool> Back for OnMysql<TWO_STEPS> {
 
     fn database_of(pool: &MySqlPool) -> Database {
         if TWO_STEPS { Database::mysql(pool.clone(), MySqlClaim::TwoSteps) } else { pool.into() }
+    }
+
+    async fn pool_elsewhere(&self) -> MySqlPool {
+        MySqlPoolOptions::new()
+            .max_connections(8)
+            .after_connect(|conn, _| {
+                let zone = sqlx::raw_sql("set session time_zone = '-11:30'");
+                Box::pin(async { zone.execute(conn).await.map(drop) })
+            })
+            .connect(&self.url())
+            .await
+            .unwrap()
     }
 
     async fn execute(&self, sql: impl Into<String> + Send) -> u64 {

@@ -6,7 +6,7 @@ use asynccmd::{CommandId, Database};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, PgPool, Postgres};
 
-use super::Back;
+use super::{Back, Begin};
 
 /// The variable that says where the server is.
 const URL: &str = "ASYNCCMD_POSTGRES_URL";
@@ -58,6 +58,12 @@ impl Back for OnPostgres {
 
     const LARGEST_VERSION: i64 = i32::MAX as i64;
 
+    const BEGINS: &'static [Begin] = &[
+        Begin { statement: "begin isolation level read committed", exclusive: false },
+        Begin { statement: "begin isolation level repeatable read", exclusive: false },
+        Begin { statement: "begin isolation level serializable", exclusive: false },
+    ];
+
     async fn empty() -> Self {
         let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
         let mut conn = Self::server().connect().await.unwrap();
@@ -95,6 +101,18 @@ impl Back for OnPostgres {
 
     fn database_of(pool: &PgPool) -> Database {
         pool.into()
+    }
+
+    async fn pool_elsewhere(&self) -> PgPool {
+        PgPoolOptions::new()
+            .max_connections(8)
+            .after_connect(|conn, _| {
+                let zone = sqlx::query("set timezone = 'Australia/Lord_Howe'");
+                Box::pin(async { zone.execute(conn).await.map(drop) })
+            })
+            .connect(&self.url())
+            .await
+            .unwrap()
     }
 
     async fn execute(&self, sql: impl Into<String> + Send) -> u64 {

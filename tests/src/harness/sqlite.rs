@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 use tempfile::TempDir;
 
-use super::Back;
+use super::{Back, Begin};
 
 /// SQLite, in a file of a temporary folder.
 pub struct OnSqlite {
@@ -34,6 +34,11 @@ impl Back for OnSqlite {
     const ONE_WRITER: bool = true;
 
     const LARGEST_VERSION: i64 = i64::MAX;
+
+    const BEGINS: &'static [Begin] = &[
+        Begin { statement: "begin immediate", exclusive: true },
+        Begin { statement: "begin deferred", exclusive: false },
+    ];
 
     async fn empty() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -61,6 +66,11 @@ impl Back for OnSqlite {
 
     fn database_of(pool: &SqlitePool) -> Database {
         pool.into()
+    }
+
+    /// Sessions of SQLite have no time zone.
+    async fn pool_elsewhere(&self) -> SqlitePool {
+        self.pool_of(8).await
     }
 
     async fn execute(&self, sql: impl Into<String> + Send) -> u64 {

@@ -8,13 +8,13 @@ use asynccmd_tests::work::Late;
 use super::site::{Burst, CALM, CALM_STALL, Site, health};
 
 /// A process that was stopped past its lease starts nothing of it when it goes on, and changes nothing:
-/// neither by a success, a failure, a progress report nor the end in its own transaction.
+/// neither by a success, a failure, a snooze, a progress report nor the end in its own transaction.
 pub(crate) async fn a_stopped_process_changes_nothing_once_its_lease_is_gone<B: Back>() {
     let site = Site::<B>::new().await;
-    let mut first = site.worker("the first", &["--workers", "8"]).await;
-    let blocking = [Late::Succeed, Late::Fail, Late::FinishIn];
+    let mut first = site.worker("the first", &["--workers", "10"]).await;
+    let blocking = [Late::Succeed, Late::Fail, Late::FinishIn, Late::Snooze];
     let mut running = site.block("later", &blocking).await;
-    for late in [Late::Nothing, Late::Succeed, Late::Fail] {
+    for late in [Late::Nothing, Late::Succeed, Late::Fail, Late::Snooze] {
         running.extend(site.hold(&["later"], late).await);
     }
     let soon = site.hold(&["soon"], Late::Nothing).await[0];
@@ -47,12 +47,12 @@ pub(crate) async fn a_stopped_process_changes_nothing_once_its_lease_is_gone<B: 
     first.signal(Signal::CONT);
     first.says(&format!("finished {soon} run 1")).await;
     // Its attempts are told that they have lost their rows, and the fenced ones come to their ends.
-    for id in &running[..3] {
+    for id in &running[..4] {
         let told = first.says(&format!("cancelled {id} run 1")).await;
         assert_eq!(told, "lost true");
     }
-    first.says(&format!("dropped {} run 1", running[3])).await;
-    for id in &running[4..] {
+    first.says(&format!("dropped {} run 1", running[4])).await;
+    for id in &running[5..] {
         let told = first.says(&format!("cancelled {id} run 1")).await;
         assert_eq!(told, "lost true");
     }
@@ -60,6 +60,7 @@ pub(crate) async fn a_stopped_process_changes_nothing_once_its_lease_is_gone<B: 
     first.says(&format!("late {} run 1", running[0])).await;
     first.says(&format!("late {} run 1", running[1])).await;
     first.says(&format!("refused {} run 1", running[2])).await;
+    first.says(&format!("late {} run 1", running[3])).await;
     // Progress is written in the order of its reports: with that of a command of its new lease, that of
     // the fenced attempts has been tried.
     let probe = site.hold(&["probe"], Late::Nothing).await[0];

@@ -132,7 +132,7 @@ impl<B: Back> Site<B> {
     }
 
     /// The commands of a filter, oldest first.
-    async fn all(&self, filter: Filter) -> Vec<CommandId> {
+    pub(crate) async fn all(&self, filter: Filter) -> Vec<CommandId> {
         let mut all: Vec<CommandId> = Vec::new();
         loop {
             let mut page = filter.clone().limit(1000);
