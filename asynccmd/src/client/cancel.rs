@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::Client;
 use super::limits;
-use super::target::{Connected, Notes, Place};
+use super::target::{Connected, IntoPlace, Notes};
 use crate::command::{Command, Due};
 use crate::error::SubmitError;
 use crate::store::model::Which;
@@ -73,7 +73,7 @@ impl Client {
     /// What the database says.
     pub async fn cancel<'a, C: Command>(
         &self,
-        place: impl Into<Place<'a>>,
+        place: impl IntoPlace<'a>,
         which: impl Into<Which>,
     ) -> Result<u64, SubmitError> {
         let which = which.into();
@@ -104,7 +104,7 @@ impl Client {
     /// [`SubmitError::TimeOutOfRange`], or what the database says.
     pub async fn reschedule<'a, C: Command>(
         &self,
-        place: impl Into<Place<'a>>,
+        place: impl IntoPlace<'a>,
         which: impl Into<Which>,
         when: impl Into<When>,
     ) -> Result<u64, SubmitError> {
