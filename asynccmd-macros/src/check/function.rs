@@ -199,10 +199,13 @@ fn within(tokens: TokenStream, errors: &mut Errors) {
                 errors.on(ident, "`Self` has no meaning on a free function; write the type");
             }
             TokenTree::Punct(punct) if punct.as_char() == '&' => {
-                errors.on(
-                    punct,
-                    "a stored field must be owned, all the way down; remove the reference",
-                );
+                let message = match tokens.peek() {
+                    Some(TokenTree::Ident(ident)) if ident == "Context" => {
+                        "every attempt has its context; write `ctx: &Context`"
+                    }
+                    _ => "a stored field must be owned, all the way down; remove the reference",
+                };
+                errors.on(punct, message);
                 // The lifetime behind it belongs to the same mistake.
                 if matches!(tokens.peek(), Some(TokenTree::Punct(p)) if p.as_char() == '\'') {
                     tokens.nth(1);
