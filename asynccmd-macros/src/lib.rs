@@ -128,7 +128,8 @@ use quote::quote;
 /// for 15 s and longer each time up to 5 min (±50 %), so that a newer one finds it first.
 ///
 /// # Errors
-/// What is wrong is a compile error on the token that is wrong, all of one attribute at once. Not
+/// What is wrong is a compile error on the token that is wrong, all of one attribute at once. (A field that
+/// is not serde's is four errors of serde's derives, and a fifth one that says what to write.) Not
 /// detectable here: on a function without `self` inside of an `impl`, rustc says that a struct is not
 /// allowed there; an outer `#[test]` or `#[tokio::main]` above this attribute meets its function later.
 #[proc_macro_attribute]

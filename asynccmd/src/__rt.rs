@@ -85,8 +85,19 @@ pub fn upgrade<E: HandlerError>(
     upgrade(version, payload).map_err(Into::into)
 }
 
+/// A type that an argument marked `#[state]` can have.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be state",
+    label = "not `Clone + Send + Sync`",
+    note = "every attempt gets a clone, on whatever thread: derive `Clone` for the type, or take an `Arc` of it (of a `Mutex` of it, if threads cannot share it)"
+)]
+pub trait Given: Clone + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Clone + Send + Sync + 'static> Given for T {}
+
 /// Takes state out of the context.
-pub fn state<T: Clone + Send + Sync + 'static>(ctx: &Context) -> Result<T, PrepareError> {
+pub fn state<T: Given>(ctx: &Context) -> Result<T, PrepareError> {
     ctx.needed_state()
 }
 
