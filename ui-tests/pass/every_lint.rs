@@ -12,7 +12,6 @@
     macro_use_extern_crate,
     meta_variable_misuse,
     missing_debug_implementations,
-    non_ascii_idents,
     redundant_lifetimes,
     single_use_lifetimes,
     tail_expr_drop_order,
