@@ -47,8 +47,10 @@
 // Generated code names `::asynccmd`, also in the doctests and tests of this crate.
 extern crate self as asynccmd;
 
-#[cfg(not(feature = "sqlite"))]
-compile_error!("asynccmd needs a database: enable the feature `sqlite`");
+#[cfg(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+compile_error!(
+    "asynccmd needs a database: enable the feature `postgres`, `mysql` (also for MariaDB) or `sqlite`"
+);
 
 #[doc(hidden)]
 pub mod __rt;
@@ -89,6 +91,8 @@ pub use futures_util::future::BoxFuture;
 pub use ids::{CommandId, InstanceId, Uid};
 pub use registry::{Problem, Registration, Registry, RegistryBuilder, RegistryError};
 pub use runtime::{ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder, StartError};
+#[cfg(feature = "mysql")]
+pub use store::model::MySqlClaim;
 pub use store::model::{CommandRow, DeadLetter, FailureRow, Filter, Status, TypeCount, Which};
 pub use store::{Backend, Database, migrate};
 

@@ -172,6 +172,8 @@ macro_rules! connection {
     };
 }
 
+connection!("mysql", MySql, MySqlConnection);
+connection!("postgres", Postgres, PgConnection);
 connection!("sqlite", Sqlite, SqliteConnection);
 
 impl<'a> From<&'a Client> for Place<'a> {

@@ -16,6 +16,10 @@
 mod conn;
 mod line;
 pub(crate) mod model;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -32,8 +36,9 @@ use crate::command::Draft;
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use model::{
-    Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed,
-    Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep, TypeCount, Want,
+    Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Heard, Held, Inserted,
+    Killed, News, Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep, TypeCount,
+    Want,
 };
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -162,6 +167,24 @@ pub(crate) trait Store: Send + Sync + 'static {
         due: crate::command::Due,
     ) -> Result<u64>;
 
+    // ---- news between instances -----------------------------------------------------------------
+
+    /// Whether this database carries news from one client to the instances of others.
+    fn carries_news(&self) -> bool {
+        false
+    }
+
+    /// Tells every instance that listens. Best effort.
+    async fn announce(&self, _news: &News) -> Result<()> {
+        Ok(())
+    }
+
+    /// Listens until the connection is lost, which it makes sure of after every `check` of silence.
+    /// Where no news are carried it hears nothing and never returns.
+    async fn listen(&self, _check: Duration, _heard: &(dyn Fn(Heard) + Send + Sync)) -> Result<()> {
+        std::future::pending().await
+    }
+
     // ---- operator -------------------------------------------------------------------------------
 
     /// Rows by filter, newest first.
@@ -221,6 +244,20 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
+    /// A MySQL or MariaDB database that is claimed from in this way, whatever the server is.
+    ///
+    /// Left to itself (`pool.into()`) a runtime asks the server once: [`MySqlClaim::TwoSteps`] on a node of
+    /// a Galera cluster, [`MySqlClaim::SkipLocked`] on all others.
+    #[cfg(feature = "mysql")]
+    pub fn mysql(pool: impl Into<sqlx::MySqlPool>, claim: model::MySqlClaim) -> Self {
+        Self::with(pool.into(), Settings { mysql_claim: Some(claim) })
+    }
+
+    fn with<DB: Backend>(pool: sqlx::Pool<DB>, settings: Settings) -> Self {
+        let pool = AnyPool::new(pool);
+        Self { store: pool.open(settings), pool, settings }
+    }
+
     /// The same database by connections of its own.
     pub(crate) fn anew(&self) -> Self {
         Self { store: self.pool.open(self.settings), ..self.clone() }
@@ -229,8 +266,7 @@ impl Database {
 
 impl<DB: Backend> From<sqlx::Pool<DB>> for Database {
     fn from(pool: sqlx::Pool<DB>) -> Self {
-        let (pool, settings) = (AnyPool::new(pool), Settings::default());
-        Self { store: pool.open(settings), pool, settings }
+        Self::with(pool, Settings::default())
     }
 }
 
