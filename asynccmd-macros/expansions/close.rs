@@ -23,10 +23,7 @@ const _: () = {
                     Bank,
                 >(__asynccmd_ctx)?;
                 ::core::result::Result::Ok({
-                    let __asynccmd_into_end = ::asynccmd::__rt::run::<
-                        Result<(), BankError>,
-                        _,
-                    >;
+                    let __asynccmd_into_end = ::asynccmd::__rt::run::<_, _>;
                     __asynccmd_into_end(
                         close(__asynccmd_argument_0, __asynccmd_argument_1),
                     )

@@ -17,7 +17,7 @@ const _: () = {
 ///
 ///Submits the command `CloseOrder`. If `to` is a transaction, it exists once that commits.
 pub fn submit_close_order<'to>(
-    to: impl ::core::convert::Into<::asynccmd::__rt::Target<'to>>,
+    to: impl ::asynccmd::__rt::IntoTarget<'to>,
     __asynccmd_payload: CloseOrder,
 ) -> ::asynccmd::__rt::Submit<'to, CloseOrder> {
     ::asynccmd::__rt::submit::<CloseOrder>(to, __asynccmd_payload)

@@ -56,10 +56,7 @@ const _: () = {
                     Model,
                 >(__asynccmd_ctx)?;
                 ::core::result::Result::Ok({
-                    let __asynccmd_into_end = ::asynccmd::__rt::run::<
-                        Result<Summary, AiError>,
-                        _,
-                    >;
+                    let __asynccmd_into_end = ::asynccmd::__rt::run::<_, _>;
                     __asynccmd_into_end(
                         interpret_report(
                             __asynccmd_argument_0,
@@ -97,10 +94,11 @@ const _: () = {
 ///
 ///Submits the command that `interpret_report` runs. If `to` is a transaction, it exists once that commits.
 pub fn submit_interpret_report<'to>(
-    to: impl ::core::convert::Into<::asynccmd::__rt::Target<'to>>,
+    to: impl ::asynccmd::__rt::IntoTarget<'to>,
     report_id: i64,
     locale: String,
 ) -> ::asynccmd::__rt::Submit<'to, InterpretReport> {
+    ::asynccmd::__rt::stored::<i64>();
     ::asynccmd::__rt::submit::<
         InterpretReport,
     >(

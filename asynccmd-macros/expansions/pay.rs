@@ -43,9 +43,7 @@ const _: () = {
                     Pay,
                 >(__asynccmd_payload)?;
                 ::core::result::Result::Ok({
-                    let __asynccmd_into_end = ::asynccmd::__rt::done_classified::<
-                        Result<(), PayError>,
-                    >;
+                    let __asynccmd_into_end = ::asynccmd::__rt::done_classified::<_>;
                     __asynccmd_into_end(r#pay(__asynccmd_argument_0), judge)
                 })
             }
@@ -82,8 +80,9 @@ const _: () = {
 #[cfg(feature = "pay")]
 #[allow(clippy::too_many_lines)]
 fn submit_pay<'to>(
-    to: impl ::core::convert::Into<::asynccmd::__rt::Target<'to>>,
+    to: impl ::asynccmd::__rt::IntoTarget<'to>,
     r#type: String,
 ) -> ::asynccmd::__rt::Submit<'to, Pay> {
+    ::asynccmd::__rt::stored::<String>();
     ::asynccmd::__rt::submit::<Pay>(to, Pay { r#type })
 }

@@ -27,10 +27,7 @@ const _: () = {
                     Ship,
                 >(__asynccmd_payload)?;
                 ::core::result::Result::Ok({
-                    let __asynccmd_into_end = ::asynccmd::__rt::run::<
-                        Result<Outcome<()>, String>,
-                        _,
-                    >;
+                    let __asynccmd_into_end = ::asynccmd::__rt::run::<_, _>;
                     __asynccmd_into_end(ship(__asynccmd_argument_0))
                 })
             }
@@ -58,7 +55,7 @@ const _: () = {
 };
 ///Submits the command that `ship` runs. If `to` is a transaction, it exists once that commits.
 pub(crate) fn submit_ship<'to>(
-    to: impl ::core::convert::Into<::asynccmd::__rt::Target<'to>>,
+    to: impl ::asynccmd::__rt::IntoTarget<'to>,
     order: shop::Order,
 ) -> ::asynccmd::__rt::Submit<'to, Ship> {
     ::asynccmd::__rt::submit::<Ship>(to, order)

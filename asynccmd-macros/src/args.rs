@@ -2,18 +2,18 @@
 //!
 //! An own loop, because `type` is a keyword, and because one broken option must not hide the next.
 
-use proc_macro2::{Group, TokenStream, TokenTree};
-use quote::ToTokens;
+use proc_macro2::{TokenStream, TokenTree};
 use syn::ext::IdentExt;
-use syn::parse::{Parse, ParseStream, Parser};
-use syn::punctuated::Punctuated;
-use syn::{Ident, Lit, LitInt, LitStr, Path, Token};
+use syn::parse::Parse;
+use syn::{Ident, Lit, LitStr, Path};
 
 use crate::errors::Errors;
+use crate::meant::{Meant, meant};
 use crate::names;
+use crate::written::{Number, Value, Written};
 
 /// Every option, with an example of how it is written.
-const OPTIONS: [(&str, &str); 20] = [
+pub(crate) const OPTIONS: [(&str, &str); 20] = [
     ("type", "type = \"order.pay\""),
     ("mode", "mode = \"async_pool\""),
     ("pool", "pool = \"ai\""),
@@ -56,13 +56,6 @@ const DECLARED: [&str; 9] = [
 /// Whether an option is one of a declaration.
 pub(crate) fn is_declared(name: &str) -> bool {
     DECLARED.contains(&name)
-}
-
-/// A whole number as written.
-pub(crate) struct Number {
-    pub tokens: TokenStream,
-    /// None if it fits no `i64`.
-    pub value: Option<i64>,
 }
 
 /// The options as written. Whether a value makes sense is not asked here.
@@ -153,6 +146,10 @@ impl Args {
             return errors.on(&option.name, format!("`{name}` is given twice; remove one"));
         }
         self.written.push((name.clone(), option.name.clone()));
+        if let Value::Strange(token) = &option.value {
+            let message = format!("unexpected `{token}` behind `{name}`; write `{example}`");
+            return errors.on(token, message);
+        }
         if NOT_YET.contains(&name.as_str()) {
             return errors.on(&option.name, format!("`{name}` is not supported yet"));
         }
@@ -170,14 +167,18 @@ impl Args {
                 .filter(|name| !NOT_YET.contains(name))
                 .filter(here)
         };
-        let near = names::nearest(name, OPTIONS.iter().map(|(name, _)| *name));
-        let meant = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
-        errors.on(
-            &ident,
-            format!("unknown option `{name}`{meant}; there are {}", names::list(known())),
-        );
-        if let Some(near) = near {
-            self.written.push((near.to_owned(), ident));
+        let there_are = || format!("there are {}", names::list(known()));
+        match meant(name, OPTIONS.iter().map(|(name, _)| *name)) {
+            None => errors.on(&ident, format!("unknown option `{name}`; {}", there_are())),
+            Some(Meant::Elsewhere(instead)) => {
+                errors.on(&ident, format!("`{name}` is no option of a command; {instead}"));
+            }
+            Some(Meant::Option(option)) => {
+                let question = format!("(did you mean `{option}`?)");
+                let message = format!("unknown option `{name}` {question}; {}", there_are());
+                errors.on(&ident, message);
+                self.written.push((option.to_owned(), ident));
+            }
         }
     }
 
@@ -193,10 +194,12 @@ impl Args {
             "priority" => self.priority = Some(option.number(example)?),
             "biz_key" => self.biz_key = Some(option.text(example)?),
             "unique" => {
-                let example = "unique` or `unique = \"until_started\"";
                 let until = match option.value {
                     Value::Nothing => None,
-                    _ => Some(option.text(example)?),
+                    _ => Some(option.assigned(
+                        "no value or a string",
+                        "unique` or `unique = \"until_started\"",
+                    )?),
                 };
                 self.unique = Some((option.name, until));
             }
@@ -212,142 +215,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// One option as it stands between two commas.
-struct Written {
-    name: Ident,
-    value: Value,
-}
-
-enum Value {
-    Nothing,
-    /// What stands behind `=`.
-    Assigned(TokenStream),
-    /// What stands in parentheses.
-    Listed(Group),
-}
-
-impl Parse for Written {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let name = input.call(Ident::parse_any).map_err(|error| {
-            syn::Error::new(error.span(), "expected an option, as in `type = \"order.pay\"`")
-        })?;
-        if input.is_empty() {
-            return Ok(Self { name, value: Value::Nothing });
-        }
-        if input.peek(Token![=]) {
-            let _: Token![=] = input.parse()?;
-            return Ok(Self { name, value: Value::Assigned(input.parse()?) });
-        }
-        let value = match input.parse()? {
-            TokenTree::Group(group) if group.delimiter() == proc_macro2::Delimiter::Parenthesis => {
-                Value::Listed(group)
-            }
-            other => return Err(unexpected(&name, &other)),
-        };
-        match input.parse::<Option<TokenTree>>()? {
-            None => Ok(Self { name, value }),
-            Some(other) => {
-                let _: TokenStream = input.parse()?;
-                Err(unexpected(&name, &other))
-            }
-        }
-    }
-}
-
-fn unexpected(name: &Ident, token: &TokenTree) -> syn::Error {
-    syn::Error::new(token.span(), format!("expected `,` behind `{}`", name.unraw()))
-}
-
-impl Written {
-    fn wrong(&self, tokens: impl ToTokens, what: &str, example: &str) -> syn::Error {
-        syn::Error::new_spanned(
-            tokens,
-            format!("`{}` takes {what}; write `{example}`", self.name.unraw()),
-        )
-    }
-
-    /// The value behind `=`, or an error where it stands or should stand.
-    fn assigned<T: Parse>(&self, what: &str, example: &str) -> syn::Result<T> {
-        let Value::Assigned(tokens) = &self.value else {
-            return Err(self.wrong(&self.name, &format!("{what} behind `=`"), example));
-        };
-        let blame = if tokens.is_empty() { self.name.to_token_stream() } else { tokens.clone() };
-        let parser = |input: ParseStream<'_>| -> syn::Result<(T, TokenStream)> {
-            Ok((input.parse()?, input.parse()?))
-        };
-        let (value, behind) =
-            parser.parse2(tokens.clone()).map_err(|_| self.wrong(blame, what, example))?;
-        match behind.into_iter().next() {
-            None => Ok(value),
-            Some(token) => Err(unexpected(&self.name, &token)),
-        }
-    }
-
-    /// The option itself, which takes no value.
-    fn word(self, example: &str) -> syn::Result<Ident> {
-        match &self.value {
-            Value::Nothing => Ok(self.name),
-            Value::Assigned(tokens) if !tokens.is_empty() => {
-                Err(self.wrong(tokens, "no value", example))
-            }
-            Value::Assigned(_) => Err(self.wrong(&self.name, "no value", example)),
-            Value::Listed(group) => Err(self.wrong(group, "no value", example)),
-        }
-    }
-
-    fn text(&self, example: &str) -> syn::Result<LitStr> {
-        self.assigned("a string", example)
-    }
-
-    fn number(&self, example: &str) -> syn::Result<Number> {
-        struct Signed(Option<Token![-]>, LitInt);
-        impl Parse for Signed {
-            fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-                Ok(Self(input.parse()?, input.parse()?))
-            }
-        }
-        let Signed(minus, digits) = self.assigned("a whole number", example)?;
-        let value = digits.base10_parse::<i64>().ok().map(|value| match minus {
-            Some(_) => -value,
-            None => value,
-        });
-        Ok(Number { tokens: quote::quote!(#minus #digits), value })
-    }
-
-    /// What stands in the parentheses.
-    fn inner<P: Parser>(&self, parser: P, example: &str) -> syn::Result<P::Output> {
-        let what = "its value in parentheses";
-        match &self.value {
-            Value::Listed(group) if !group.stream().is_empty() => {
-                let what = "another value in its parentheses";
-                parser.parse2(group.stream()).map_err(|_| self.wrong(group.stream(), what, example))
-            }
-            Value::Listed(group) => Err(self.wrong(group, what, example)),
-            Value::Assigned(tokens) if !tokens.is_empty() => {
-                let moved = format!("{}({})", self.name.unraw(), compact(tokens));
-                let example = if parser.parse2(tokens.clone()).is_ok() { &moved } else { example };
-                Err(self.wrong(tokens, what, example))
-            }
-            _ => Err(self.wrong(&self.name, what, example)),
-        }
-    }
-
-    fn path(&self, example: &str) -> syn::Result<Path> {
-        // In the style of an expression, so that generic functions are written as they are called.
-        self.inner(|input: ParseStream<'_>| Ok(input.parse::<syn::ExprPath>()?.path), example)
-    }
-
-    fn texts(&self, example: &str) -> syn::Result<Vec<LitStr>> {
-        let texts = self.inner(Punctuated::<LitStr, Token![,]>::parse_terminated, example)?;
-        Ok(texts.into_iter().collect())
-    }
-}
-
-/// Tokens as text, without the spaces that printing puts between them.
-fn compact(tokens: &TokenStream) -> String {
-    tokens.to_string().split_whitespace().collect()
 }
 
 /// What stands between the outermost commas.

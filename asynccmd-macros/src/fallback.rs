@@ -15,7 +15,9 @@ use crate::model::{Argument, Model, Role, bare, mentions};
 pub(crate) fn broken(model: &Model, errors: &Errors) -> TokenStream {
     let errors = errors.to_tokens();
     let function = function(&model.function);
-    let nameable = model.receiver.is_none() && check::taken_by(model).is_none();
+    // What a broken `handles` stands for is not known, and so is no name.
+    let handles = model.args.handles.is_some() || !model.args.has("handles");
+    let nameable = handles && model.receiver.is_none() && check::taken_by(model).is_none();
     let generated = model.payload.as_ref().filter(|_| nameable).map(|name| {
         let item = item(model, name);
         let command = command(model, name);
@@ -49,7 +51,7 @@ fn function(function: &Function) -> TokenStream {
 fn item(model: &Model, name: &Ident) -> TokenStream {
     let attrs = payload::attrs(model);
     let vis = &model.function.vis;
-    if model.whole().is_some() {
+    if model.whole().is_some() || model.args.handles.is_some() {
         return quote!(#attrs #vis struct #name;);
     }
     let generics = &model.function.sig.generics;
@@ -61,8 +63,19 @@ fn item(model: &Model, name: &Ident) -> TokenStream {
     let rt = &model.rt;
     quote! {
         #attrs
-        #[derive(::core::fmt::Debug, ::core::clone::Clone)]
         #vis struct #name { #(#fields),* }
+
+        impl ::core::fmt::Debug for #name {
+            fn fmt(&self, _: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::unreachable!()
+            }
+        }
+
+        impl ::core::clone::Clone for #name {
+            fn clone(&self) -> Self {
+                ::core::unreachable!()
+            }
+        }
 
         impl #rt::serde::Serialize for #name {
             fn serialize<S: #rt::serde::Serializer>(

@@ -136,12 +136,19 @@ impl Argument {
         }
         typed.attrs = left;
         argument.role = match argument.markers.first() {
+            // A marker on it is refused there.
+            _ if is_context(&argument.ty) => Role::Context,
             Some(marker) if marker.path().is_ident("state") => Role::State,
             Some(_) => Role::Payload,
-            None if is_context(&argument.ty) => Role::Context,
+            None if is_owned_context(&argument.ty) => Role::Context,
             None => Role::Field,
         };
         argument
+    }
+
+    /// Whether serde alone decides how the field is stored: no attribute of the user's does.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.field_attrs.iter().all(|attr| attr.path().is_ident("doc"))
     }
 
     fn sort(&mut self, attr: Attribute, left: &mut Vec<Attribute>) {
@@ -257,6 +264,19 @@ fn is_context(ty: &Type) -> bool {
     let Type::Reference(TypeReference { elem, .. }) = bare(ty) else { return false };
     let Type::Path(path) = bare(elem) else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == "Context")
+}
+
+/// Whether a type is most probably the context, with its `&` forgotten. A type of the user's that has its
+/// name keeps it by a path before it.
+fn is_owned_context(ty: &Type) -> bool {
+    let Type::Path(path) = bare(ty) else { return false };
+    let mut names = path.path.segments.iter().map(|segment| segment.ident.to_string());
+    let (first, second, third) = (names.next(), names.next(), names.next());
+    match (first.as_deref(), second.as_deref()) {
+        (Some("Context"), None) => true,
+        (Some("asynccmd"), Some("Context")) => third.is_none(),
+        _ => false,
+    }
 }
 
 /// The place of a user's token, with names looked up as in the code around the attribute: what is made

@@ -18,9 +18,10 @@ pub use std::time::Duration;
 #[cfg(feature = "portable")]
 pub use typetag;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use crate::client::{Submit, Target};
+pub use crate::client::{IntoTarget, Submit};
 #[cfg(feature = "portable")]
 pub use crate::command::AnyCommand;
 pub use crate::command::{
@@ -32,6 +33,21 @@ pub use crate::registry::Registration;
 
 /// What the glue of an async handler returns.
 pub type Prepared<'a> = Result<BoxFuture<'a, Done>, PrepareError>;
+
+/// A type that a payload's field can have.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a stored field",
+    label = "not both `serde::Serialize` and `serde::de::DeserializeOwned`",
+    note = "what the runtime has, such as a pool or a client, is no field: mark the argument `#[state]`",
+    note = "the type of a field derives `serde::Serialize` and `serde::Deserialize`"
+)]
+pub trait Stored {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> Stored for T {}
+
+/// Says in words of ours what is wrong with the type of a field, behind those of serde's derives.
+pub const fn stored<T: Stored>() {}
 
 /// Decodes a command's payload. (Bound by the command, whose own bounds have been checked: a payload that
 /// is not serde's would be an error here again.)
@@ -69,8 +85,19 @@ pub fn upgrade<E: HandlerError>(
     upgrade(version, payload).map_err(Into::into)
 }
 
+/// A type that an argument marked `#[state]` can have.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be state",
+    label = "not `Clone + Send + Sync`",
+    note = "every attempt gets a clone, on whatever thread: derive `Clone` for the type, or take an `Arc` of it (of a `Mutex` of it, if threads cannot share it)"
+)]
+pub trait Given: Clone + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Clone + Send + Sync + 'static> Given for T {}
+
 /// Takes state out of the context.
-pub fn state<T: Clone + Send + Sync + 'static>(ctx: &Context) -> Result<T, PrepareError> {
+pub fn state<T: Given>(ctx: &Context) -> Result<T, PrepareError> {
     ctx.needed_state()
 }
 
@@ -108,7 +135,7 @@ pub fn done_classified<R: HandlerReturn>(returned: R, classify: fn(&R::Error) ->
 }
 
 /// Starts a submit.
-pub fn submit<'a, C: Command>(to: impl Into<Target<'a>>, payload: C::Payload) -> Submit<'a, C> {
+pub fn submit<'a, C: Command>(to: impl IntoTarget<'a>, payload: C::Payload) -> Submit<'a, C> {
     Submit::new(to, payload)
 }
 

@@ -76,8 +76,8 @@ pub use chrono;
 #[cfg(feature = "portable")]
 pub use client::SubmitBoxed;
 pub use client::{
-    BeginError, Client, ClientBuilder, Committed, InTransaction, Level, Place, Submit, SubmitAll,
-    SubmitExt, SubmitStatus, Submitted, Target, Tx, When,
+    BeginError, Client, ClientBuilder, Committed, InTransaction, IntoPlace, IntoTarget, Level,
+    Place, Submit, SubmitAll, SubmitExt, SubmitStatus, Submitted, Target, Tx, When,
 };
 #[cfg(feature = "portable")]
 pub use command::AnyCommand;

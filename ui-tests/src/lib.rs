@@ -32,6 +32,9 @@ pub mod errors_eyre;
 #[path = "../pass/errors_own.rs"]
 pub mod errors_own;
 #[cfg(clippy)]
+#[path = "../pass/every_lint.rs"]
+pub mod every_lint;
+#[cfg(clippy)]
 #[path = "../pass/lint_levels.rs"]
 pub mod lint_levels;
 #[cfg(clippy)]

@@ -163,7 +163,12 @@ fn owned(reference: &TypeReference) -> String {
         Type::Path(path) if path.path.is_ident("str") => "String".into(),
         Type::Slice(slice) => format!("Vec<{}>", text(&slice.elem)),
         Type::TraitObject(_) => return "a stored field must be owned; take what the runtime has by `#[state]`, and the attempt as `ctx: &Context`".into(),
-        _ => text(target),
+        _ => {
+            let owned = text(target);
+            return format!(
+                "a stored field must be owned; use `{owned}`, marked `#[state]` if the runtime has it"
+            );
+        }
     };
     format!("a stored field must be owned; use `{instead}`")
 }
@@ -194,10 +199,13 @@ fn within(tokens: TokenStream, errors: &mut Errors) {
                 errors.on(ident, "`Self` has no meaning on a free function; write the type");
             }
             TokenTree::Punct(punct) if punct.as_char() == '&' => {
-                errors.on(
-                    punct,
-                    "a stored field must be owned, all the way down; remove the reference",
-                );
+                let message = match tokens.peek() {
+                    Some(TokenTree::Ident(ident)) if ident == "Context" => {
+                        "every attempt has its context; write `ctx: &Context`"
+                    }
+                    _ => "a stored field must be owned, all the way down; remove the reference",
+                };
+                errors.on(punct, message);
                 // The lifetime behind it belongs to the same mistake.
                 if matches!(tokens.peek(), Some(TokenTree::Punct(p)) if p.as_char() == '\'') {
                     tokens.nth(1);
@@ -244,12 +252,22 @@ fn payload(argument: &Argument, errors: &mut Errors) {
 }
 
 fn context(argument: &Argument, errors: &mut Errors) {
-    if let Type::Reference(reference) = bare(&argument.ty)
-        && let Some(token) = &reference.mutability
-    {
-        errors.on(token, "the context is shared with the runtime; write `&Context`");
+    match bare(&argument.ty) {
+        Type::Reference(reference) => {
+            if let Some(token) = &reference.mutability {
+                errors.on(token, "the context is shared with the runtime; write `&Context`");
+            }
+        }
+        ty => errors.on(
+            ty,
+            format!(
+                "the context is the runtime's; write `&{}` (a type of your own by this name needs a path before it)",
+                text(ty)
+            ),
+        ),
     }
-    for attr in argument.field_attrs.iter().chain(&argument.cfgs) {
+    let markers = &argument.markers;
+    for attr in markers.iter().chain(&argument.field_attrs).chain(&argument.cfgs) {
         errors.on(attr, "the context takes no attribute; remove it");
     }
 }
@@ -258,6 +276,9 @@ fn argument_attributes(argument: &Argument, errors: &mut Errors) {
     for attr in &argument.foreign {
         let name = attr.path().to_token_stream().to_string().replace(' ', "");
         errors.on(attr, format!("`{name}` has no meaning on an argument of a command; there are `state`, `payload`, `serde`, `doc`, `cfg`, `cfg_attr` and lint levels"));
+    }
+    if argument.role == Role::Context {
+        return;
     }
     for marker in &argument.markers {
         if !matches!(marker.meta, syn::Meta::Path(_)) {

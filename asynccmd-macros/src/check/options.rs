@@ -4,13 +4,14 @@ use proc_macro2::Span;
 use syn::LitStr;
 use syn::ext::IdentExt;
 
-use crate::args::{Args, Number};
+use crate::args::Args;
 use crate::backoff::{self, Backoff};
 use crate::duration;
 use crate::errors::Errors;
 use crate::model::{Argument, Model, Role};
 use crate::names::{list, nearest};
 use crate::template::{self, Part};
+use crate::written::Number;
 
 /// What the options mean; durations in milliseconds. What was not written is `None`.
 pub(crate) struct Settings {
@@ -59,6 +60,12 @@ const MODES: [(&str, Mode); 3] = [
     ("async_pool", Mode::AsyncPool),
     ("immediate", Mode::Immediate),
 ];
+
+const UNTIL: [(&str, Unique); 2] =
+    [("until_finished", Unique::UntilFinished), ("until_started", Unique::UntilStarted)];
+
+/// The pool of the mode of that name, which no other mode runs in.
+const SCHEDULED: &str = "scheduled";
 
 pub(super) fn check(model: &Model, errors: &mut Errors) -> Option<Settings> {
     let args = &model.args;
@@ -182,6 +189,8 @@ fn pool(args: &Args, mode: Option<Mode>, errors: &mut Errors) {
     let Some(literal) = &args.pool else { return };
     if literal.value().trim().is_empty() {
         errors.on(literal, "the pool's name is empty; name one that the runtime is built with");
+    } else if literal.value() == SCHEDULED && mode != Some(Mode::Scheduled) {
+        errors.on(literal, "the pool `scheduled` is that of the mode `scheduled`, one command after another; choose another name, or remove `mode` and `pool`");
     } else if mode == Some(Mode::Scheduled) {
         errors.on(literal, "`scheduled` commands run in a pool of their own; add `mode = \"async_pool\"` or `mode = \"immediate\"`, or remove `pool`");
     }
@@ -229,17 +238,26 @@ fn backoff(args: &Args, errors: &mut Errors) -> Option<Backoff> {
 
 fn unique(args: &Args, errors: &mut Errors) -> Option<Unique> {
     let (word, until) = args.unique.as_ref()?;
-    if !args.has("biz_key") {
+    let keyed = args.has("biz_key");
+    let unique = match until {
+        None => Unique::UntilFinished,
+        Some(literal) => {
+            let text = literal.value();
+            let Some((_, unique)) = UNTIL.iter().find(|(name, _)| *name == text) else {
+                let instead = match keyed {
+                    true => "`unique` (until finished) or `unique = \"until_started\"`".to_owned(),
+                    false => format!("`biz_key = {text:?}, unique` if this is the key"),
+                };
+                errors.on(literal, format!("unknown `unique = {text:?}`; write {instead}"));
+                return None;
+            };
+            *unique
+        }
+    };
+    if !keyed {
         errors.on(word, "`unique` without `biz_key` would make every command of this type a duplicate of the first; add `biz_key = \"…{field}\"`");
     }
-    match until {
-        None => Some(Unique::UntilFinished),
-        Some(literal) if literal.value() == "until_started" => Some(Unique::UntilStarted),
-        Some(literal) => {
-            errors.on(literal, format!("unknown `unique = {:?}`; write `unique` (until finished) or `unique = \"until_started\"`", literal.value()));
-            None
-        }
-    }
+    Some(unique)
 }
 
 fn version(args: &Args, errors: &mut Errors) -> Option<u32> {

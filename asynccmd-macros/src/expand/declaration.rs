@@ -74,7 +74,7 @@ fn helper(declaration: &Declaration, body: TokenStream) -> TokenStream {
         #attrs
         #deprecated
         #vis fn #helper<#life>(
-            #to: impl ::core::convert::Into<#rt::Target<#life>>,
+            #to: impl #rt::IntoTarget<#life>,
             #payload: #ident,
         ) -> #rt::Submit<#life, #ident> {
             #body

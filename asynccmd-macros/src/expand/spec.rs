@@ -9,7 +9,7 @@ use syn::{Ident, ReturnType};
 use super::command::{Command, mode_value};
 use crate::backoff::Backoff;
 use crate::check::{Declared, Settings};
-use crate::model::{Argument, Model, Role, local, located, mentions};
+use crate::model::{Argument, Model, Role, local, located};
 
 /// The command, if it is declared here, its handler, and the registration of both.
 pub(crate) fn registered(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
@@ -254,13 +254,13 @@ fn decode(model: &Model, name: &Ident, text: &Ident) -> TokenStream {
 /// The handler's call inside of what turns its return into an end.
 ///
 /// Every part is placed where rustc should report what is wrong with it: the bound on the return at the
-/// return type, which is why that is named, and at no call of which it would be an argument; the bound on
-/// the future at the function's name; an argument at its type.
+/// return type, and at no call of which it would be an argument; the bound on the future at the function's
+/// name; an argument at its type. The return type is not named again: a name in it that is nowhere to be
+/// found would be two errors.
 fn call(model: &Model) -> TokenStream {
     let sig = &model.function.sig;
     let returned = match &sig.output {
-        ReturnType::Type(_, ty) if !mentions(ty.to_token_stream(), "impl") => ty.to_token_stream(),
-        ReturnType::Type(_, ty) => quote_spanned!(located(ty.span())=> _),
+        ReturnType::Type(_, ty) => quote_spanned!(ty.span()=> _),
         ReturnType::Default => quote!(()),
     };
     let arguments = model.arguments.iter().enumerate().map(|(at, argument)| {

@@ -3,10 +3,11 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::spanned::Spanned;
 use syn::{Generics, Ident};
 
 use super::payload::documented;
-use crate::model::{Argument, Model, Role};
+use crate::model::{Argument, Model, Role, located};
 
 /// `fn submit_interpret_report(to, report_id, locale) -> Submit<'_, InterpretReport>`.
 pub(crate) fn helper(model: &Model, name: &Ident) -> TokenStream {
@@ -23,7 +24,12 @@ pub(crate) fn helper(model: &Model, name: &Ident) -> TokenStream {
         None => quote!(#name { #(#fields),* }),
     };
     let to = quote_spanned!(Span::mixed_site()=> to);
-    let body = quote!(#rt::submit::<#name>(#to, #payload));
+    let stored = model.having(Role::Field).filter(|field| field.is_plain()).map(|field| {
+        let (ty, cfgs) = (&field.ty, &field.cfgs);
+        let rt = rt.at(located(ty.span()));
+        quote!(#(#cfgs)* #rt::stored::<#ty>();)
+    });
+    let body = quote!(#(#stored)* #rt::submit::<#name>(#to, #payload));
     let types = |argument: &Argument| argument.ty.to_token_stream();
     signature(model, name, &Generics::default(), types, body)
 }
@@ -62,7 +68,7 @@ pub(crate) fn signature(
         #attrs
         #deprecated
         #vis fn #helper<#life, #params>(
-            #to: impl ::core::convert::Into<#rt::Target<#life>>,
+            #to: impl #rt::IntoTarget<#life>,
             #(#arguments),*
         ) -> #rt::Submit<#life, #name> #bounds {
             #body

@@ -5,6 +5,7 @@
 
 mod api;
 mod export;
+mod fault;
 mod health;
 mod import;
 mod line;
@@ -13,5 +14,6 @@ mod tests;
 
 pub use api::{Admin, CommandDetail, Kill, KillAnswer};
 pub use export::ExportError;
+pub use fault::{ImportError, LineFault, LineProblem};
 pub use health::{Health, Notice, Reason};
-pub use import::{Import, ImportError, Imported, LineFault, LineProblem, Skipped};
+pub use import::{Import, Imported, Skipped};

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use futures_util::future::BoxFuture;
 
 use super::options::{Options, option_methods};
-use super::target::Target;
+use super::target::{IntoTarget, Target};
 use super::{Client, Submitted};
 use crate::command::{Command, Draft};
 use crate::error::SubmitError;
@@ -54,7 +54,7 @@ impl Client {
     /// transaction: none once that is rolled back).
     pub fn submit_all<'a, C: Command>(
         &self,
-        to: impl Into<Target<'a>>,
+        to: impl IntoTarget<'a>,
         payloads: impl IntoIterator<Item = C::Payload>,
     ) -> SubmitAll<'a, C> {
         SubmitAll {

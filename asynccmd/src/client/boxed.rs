@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use futures_util::future::BoxFuture;
 
 use super::options::{Options, option_methods};
-use super::target::Target;
+use super::target::{IntoTarget, Target};
 use super::{Client, Submitted};
 use crate::command::{AnyCommand, Declaration, Draft};
 use crate::error::SubmitError;
@@ -66,7 +66,7 @@ impl Client {
     /// transaction: none once that is rolled back).
     pub fn submit_boxed<'a>(
         &self,
-        to: impl Into<Target<'a>>,
+        to: impl IntoTarget<'a>,
         commands: impl IntoIterator<Item: AsRef<dyn AnyCommand>>,
     ) -> SubmitBoxed<'a> {
         let open = |command: &dyn AnyCommand| Opened {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
 
 use super::Client;
 use super::limits;
-use super::target::{Connected, Notes, Place};
+use super::target::{Connected, IntoPlace, Notes};
 use crate::command::{Command, Due};
 use crate::error::SubmitError;
 use crate::store::model::Which;
@@ -41,6 +42,7 @@ impl From<When> for Due {
     }
 }
 
+// The futures are boxed: they do not name what was given as the place, so that a wrong one is one error.
 impl Client {
     /// Ends commands that have not started: PENDING → KILLED. Says how many.
     ///
@@ -71,30 +73,31 @@ impl Client {
     ///
     /// # Errors
     /// What the database says.
-    pub async fn cancel<'a, C: Command>(
+    pub fn cancel<'a, C: Command>(
         &self,
-        place: impl Into<Place<'a>>,
+        place: impl IntoPlace<'a>,
         which: impl Into<Which>,
-    ) -> Result<u64, SubmitError> {
-        let which = which.into();
-        let place = place.into();
-        if names_nobody(&which) {
-            return Ok(0);
-        }
-        let mut count = 0;
-        match place.0 {
-            Connected::Client(client) => {
-                for stored_type in stored_types::<C>() {
-                    count += client.database().store.cancel(stored_type, &which).await?;
+    ) -> BoxFuture<'a, Result<u64, SubmitError>> {
+        let (place, which) = (place.into(), which.into());
+        Box::pin(async move {
+            if names_nobody(&which) {
+                return Ok(0);
+            }
+            let mut count = 0;
+            match place.0 {
+                Connected::Client(client) => {
+                    for stored_type in stored_types::<C>() {
+                        count += client.database().store.cancel(stored_type, &which).await?;
+                    }
+                }
+                Connected::Conn { conn, .. } => {
+                    for stored_type in stored_types::<C>() {
+                        count += conn.0.cancel(stored_type, &which).await?;
+                    }
                 }
             }
-            Connected::Conn { conn, .. } => {
-                for stored_type in stored_types::<C>() {
-                    count += conn.0.cancel(stored_type, &which).await?;
-                }
-            }
-        }
-        Ok(count)
+            Ok(count)
+        })
     }
 
     /// Gives commands that have not started another due time. Says how many; see
@@ -102,43 +105,44 @@ impl Client {
     ///
     /// # Errors
     /// [`SubmitError::TimeOutOfRange`], or what the database says.
-    pub async fn reschedule<'a, C: Command>(
+    pub fn reschedule<'a, C: Command>(
         &self,
-        place: impl Into<Place<'a>>,
+        place: impl IntoPlace<'a>,
         which: impl Into<Which>,
         when: impl Into<When>,
-    ) -> Result<u64, SubmitError> {
-        let which = which.into();
-        let place = place.into();
-        let due = limits::due(when.into().into())?;
-        if names_nobody(&which) {
-            return Ok(0);
-        }
-        let mut count = 0;
-        let mut notes = Notes::default();
-        match place.0 {
-            Connected::Client(client) => {
-                for stored_type in stored_types::<C>() {
-                    let moved =
-                        client.database().store.reschedule(stored_type, &which, due).await?;
-                    count += moved;
-                    if moved > 0 {
-                        notes.due(stored_type);
+    ) -> BoxFuture<'a, Result<u64, SubmitError>> {
+        let (place, which, when) = (place.into(), which.into(), when.into());
+        Box::pin(async move {
+            let due = limits::due(when.into())?;
+            if names_nobody(&which) {
+                return Ok(0);
+            }
+            let mut count = 0;
+            let mut notes = Notes::default();
+            match place.0 {
+                Connected::Client(client) => {
+                    for stored_type in stored_types::<C>() {
+                        let moved =
+                            client.database().store.reschedule(stored_type, &which, due).await?;
+                        count += moved;
+                        if moved > 0 {
+                            notes.due(stored_type);
+                        }
+                    }
+                    client.committed(notes.visible);
+                }
+                Connected::Conn { conn, mut tx } => {
+                    for stored_type in stored_types::<C>() {
+                        let moved = conn.0.reschedule(stored_type, &which, due).await?;
+                        count += moved;
+                        if let Some(tx) = tx.as_mut().filter(|_| moved > 0) {
+                            tx.notes.due(stored_type);
+                        }
                     }
                 }
-                client.committed(notes.visible);
             }
-            Connected::Conn { conn, mut tx } => {
-                for stored_type in stored_types::<C>() {
-                    let moved = conn.0.reschedule(stored_type, &which, due).await?;
-                    count += moved;
-                    if let Some(tx) = tx.as_mut().filter(|_| moved > 0) {
-                        tx.notes.due(stored_type);
-                    }
-                }
-            }
-        }
-        Ok(count)
+            Ok(count)
+        })
     }
 }
 

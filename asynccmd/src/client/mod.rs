@@ -36,7 +36,7 @@ pub use cancel::When;
 pub use options::Level;
 pub(crate) use restore::Restored;
 pub use submit::{Submit, SubmitExt, SubmitStatus, Submitted};
-pub use target::{InTransaction, Place, Target};
+pub use target::{InTransaction, IntoPlace, IntoTarget, Place, Target};
 pub use tx::{BeginError, Committed, Tx};
 
 use crate::command::ports::{Committed as Visible, RuntimePort};

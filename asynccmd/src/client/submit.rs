@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 
 use super::limits::Rules;
 use super::options::{Options, option_methods};
-use super::target::{Connected, Kind, Notes, Target};
+use super::target::{Connected, IntoTarget, Kind, Notes, Target};
 use crate::command::{Command, Context, Draft};
 use crate::error::SubmitError;
 use crate::ids::{CommandId, Uid};
@@ -47,7 +47,7 @@ pub struct Submit<'a, C: Command> {
 }
 
 impl<'a, C: Command> Submit<'a, C> {
-    pub(crate) fn new(to: impl Into<Target<'a>>, payload: C::Payload) -> Self {
+    pub(crate) fn new(to: impl IntoTarget<'a>, payload: C::Payload) -> Self {
         Self { to: to.into(), payload, biz_key: None, options: Options::default() }
     }
 
@@ -108,7 +108,7 @@ impl<'a, C: Command> IntoFuture for Submit<'a, C> {
 /// ```
 pub trait SubmitExt: Command<Payload = Self> {
     /// Starts a submit of this payload.
-    fn submit<'a>(self, to: impl Into<Target<'a>>) -> Submit<'a, Self> {
+    fn submit<'a>(self, to: impl IntoTarget<'a>) -> Submit<'a, Self> {
         Submit::new(to, self)
     }
 }

@@ -95,6 +95,31 @@ fn due_at_once(due: Due) -> bool {
     }
 }
 
+/// What a submit can be given: whatever converts into a [`Target`]. There to say so where it does not.
+#[diagnostic::on_unimplemented(
+    message = "a submit cannot go to `{Self}`",
+    label = "not `&client`, `&mut tx`, `&mut connection` or the `ctx` of a handler",
+    note = "a transaction is passed as `&mut tx`, a client as `&client`",
+    note = "of a pool, `Client::new(&pool)` makes a client and `pool.begin()` a transaction; a runtime has a client: `&runtime.client()`"
+)]
+pub trait IntoTarget<'a>: Into<Target<'a>> {}
+
+#[diagnostic::do_not_recommend]
+impl<'a, T: Into<Target<'a>>> IntoTarget<'a> for T {}
+
+/// What a cancel or a reschedule can be given: whatever converts into a [`Place`]. There to say so where
+/// it does not.
+#[diagnostic::on_unimplemented(
+    message = "a stored command cannot be changed through `{Self}`",
+    label = "not `&client`, `&mut tx` or `&mut connection`",
+    note = "a transaction is passed as `&mut tx`, a client as `&client`; in a handler that is `&ctx.client()`",
+    note = "of a pool, `Client::new(&pool)` makes a client and `pool.begin()` a transaction; a runtime has a client: `&runtime.client()`"
+)]
+pub trait IntoPlace<'a>: Into<Place<'a>> {}
+
+#[diagnostic::do_not_recommend]
+impl<'a, T: Into<Place<'a>>> IntoPlace<'a> for T {}
+
 /// A transaction of the caller's: [`Tx`], `sqlx::Transaction`, or a connection on which one is open.
 /// Sealed.
 #[diagnostic::on_unimplemented(
