@@ -7,7 +7,7 @@ use asynccmd::Runtime;
 use crate::backend::{Base, Generated};
 use crate::commands::{Arrivals, Meter, Rows};
 use crate::figures::Course;
-use crate::{Bench, Result};
+use crate::{Bench, Result, machine};
 
 /// Between two looks at a drain.
 const TICK: Duration = Duration::from_millis(10);
@@ -20,6 +20,8 @@ pub(crate) struct Drained {
     pub(crate) rows: u64,
     /// How many rows had run by when.
     seen: Vec<(Duration, u64)>,
+    /// The processor time of this process: of SQLite all, of a server's work nothing.
+    processor: Option<Duration>,
     /// The rows of each instance.
     pub(crate) shares: Vec<u64>,
 }
@@ -28,6 +30,11 @@ impl Drained {
     /// Rows a second.
     pub(crate) fn rate(&self) -> f64 {
         self.rows as f64 / self.took.as_secs_f64()
+    }
+
+    /// Processor time a row, in microseconds; none where nobody says.
+    pub(crate) fn processor(&self) -> Option<f64> {
+        Some(self.processor?.as_secs_f64() * 1e6 / self.rows as f64)
     }
 
     /// The rate of the last tenth of the rows over that of the first.
@@ -71,6 +78,7 @@ pub(crate) async fn through_runtime(
     let each: Vec<_> = (0..instances).map(|_| meter.part()).collect();
     let (arrivals, _) = Arrivals::new();
     let mut runtimes = Vec::with_capacity(instances);
+    let used = machine::processor_time();
     let start = Instant::now();
     let watch = watch(&meter, start);
     for part in &each {
@@ -82,21 +90,34 @@ pub(crate) async fn through_runtime(
         runtime.shutdown().await;
     }
     let took = start.elapsed();
+    let processor = used_since(used);
     let seen = watch.end(took, count).await?;
     audit(base, rows, count).await?;
-    Ok(Drained { took, rows: count, seen, shares: each.iter().map(Meter::own).collect() })
+    Ok(Drained {
+        took,
+        rows: count,
+        seen,
+        processor,
+        shares: each.iter().map(Meter::own).collect(),
+    })
 }
 
 /// The same rows by the raw loop.
 pub(crate) async fn raw(base: &dyn Base, rows: Rows, count: u64) -> Result<Drained> {
     let meter = Meter::of(count);
+    let used = machine::processor_time();
     let start = Instant::now();
     let watch = watch(&meter, start);
     base.raw_drain(rows, &meter).await?;
     let took = start.elapsed();
+    let processor = used_since(used);
     let seen = watch.end(took, count).await?;
     audit(base, rows, count).await?;
-    Ok(Drained { took, rows: count, seen, shares: Vec::new() })
+    Ok(Drained { took, rows: count, seen, processor, shares: Vec::new() })
+}
+
+fn used_since(before: Option<Duration>) -> Option<Duration> {
+    Some(machine::processor_time()?.saturating_sub(before?))
 }
 
 /// A drain that left something behind, or ran something twice, is no figure.
@@ -168,7 +189,7 @@ mod tests {
     fn a_steady_drain_is_as_fast_at_its_end_as_at_its_start() {
         let seen = (0..=100).map(|at| (Duration::from_millis(at * 10), at * 10)).collect();
         let took = Duration::from_secs(1);
-        let drained = Drained { took, rows: 1_000, seen, shares: Vec::new() };
+        let drained = Drained { took, rows: 1_000, seen, processor: None, shares: Vec::new() };
         assert!((drained.last_over_first() - 1.0).abs() < 1e-9);
         let course = drained.course("steady");
         assert!(course.points.iter().all(|point| (point.1 - 1_000.0).abs() < 1.0));

@@ -16,6 +16,7 @@ pub(crate) enum Unit {
     /// One thing over another of the same run on the same machine: what a check looks at.
     Ratio,
     Milliseconds,
+    Microseconds,
     Bytes,
     /// Statements, or what else is counted.
     Count,
@@ -155,6 +156,7 @@ impl fmt::Display for Figure {
             Unit::PerSecond => "/s",
             Unit::Ratio | Unit::Count => "",
             Unit::Milliseconds => "ms",
+            Unit::Microseconds => "µs",
             Unit::Bytes => "B",
         };
         let goal = self.goal.map(|goal| goal.to_string()).unwrap_or_default();
@@ -181,7 +183,9 @@ impl Figure {
     fn show(&self, value: f64) -> String {
         match self.unit {
             Unit::PerSecond | Unit::Bytes => thousands(value),
-            Unit::Ratio | Unit::Milliseconds | Unit::Count => format!("{value:.2}"),
+            Unit::Ratio | Unit::Milliseconds | Unit::Microseconds | Unit::Count => {
+                format!("{value:.2}")
+            }
         }
     }
 }

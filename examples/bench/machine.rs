@@ -1,4 +1,6 @@
-//! The machine, and this process's memory.
+//! The machine, and what this process uses of it.
+
+use std::time::Duration;
 
 /// What the figures depend on beside the server.
 pub(crate) fn describe() -> Vec<(String, String)> {
@@ -18,6 +20,16 @@ pub(crate) fn resident() -> Option<u64> {
     let line = of_file("/proc/self/status", "VmRSS")?;
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kilobytes * 1024)
+}
+
+/// The processor time that this process has used. None where nobody says.
+pub(crate) fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // What stands before is the name, in which anything may stand. Then user and system time, in the
+    // hundredths of a second that Linux counts for everybody.
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut times = fields.split(' ').skip(11).map(|field| field.parse::<u64>().ok());
+    Some(Duration::from_millis((times.next()?? + times.next()??) * 10))
 }
 
 fn of_file(file: &str, key: &str) -> Option<String> {

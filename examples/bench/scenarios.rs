@@ -36,6 +36,11 @@ pub(crate) async fn drain(bench: &Bench, report: &mut Report) -> Result<()> {
             Some(goal),
         );
         for (drains, name) in [(&raws, "plain SQL"), (&ours, "runtime")] {
+            let used: Vec<_> = drains.iter().filter_map(Drained::processor).collect();
+            if !used.is_empty() {
+                let name = format!("{name}, {word}, processor time a row");
+                report.add("drain", name, Unit::Microseconds, used, None);
+            }
             let course = drains.last().map(|last| last.course(format!("{name}, {word}")));
             report.courses.extend(course);
         }

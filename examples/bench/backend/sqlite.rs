@@ -23,7 +23,7 @@ use super::{Base, Generated, Kind, Server, Snapshot, TOMORROW};
 use crate::Result;
 use crate::commands::{Meter, Rows};
 
-const BATCH: i64 = 1_000;
+const BATCH: usize = 1_000;
 
 const INSERT_ONE: &str = "
 insert into async_command (uid, cmd_type, biz_key, payload, payload_version, priority, shard, max_retry,
@@ -229,7 +229,9 @@ impl Base for File {
     }
 
     async fn raw_drain(&self, rows: Rows, meter: &Meter) -> Result<()> {
-        let mut conn = SqliteConnection::connect_with(&options(&self.file)).await?;
+        // The driver's thread may be a batch ahead: without it each row is a switch between two threads.
+        let options = options(&self.file).row_buffer_size(BATCH + 24);
+        let mut conn = SqliteConnection::connect_with(&options).await?;
         let mut claimed: Option<(Uuid, Vec<i64>)> = None;
         loop {
             let mut tx = conn.begin_with("begin immediate").await?;
@@ -249,7 +251,7 @@ impl Base for File {
                 .bind(rows.command_type())
                 .bind(now)
                 .bind(&token.as_bytes()[..])
-                .bind(BATCH)
+                .bind(BATCH as i64)
                 .fetch_all(&mut *tx)
                 .await?;
             let mut ids = Vec::with_capacity(batch.len());
