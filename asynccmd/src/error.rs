@@ -39,6 +39,22 @@ pub enum StoreError {
         "a runtime cannot work on a database in memory: its own connections would each see another one; use a file"
     )]
     InMemory,
+    /// The server lacks what the statements use (`skip locked`, `json_table`).
+    #[error("the server is {found:?}; asynccmd needs MySQL 8.0.19, MariaDB 10.6, or a newer one")]
+    ServerTooOld {
+        /// What the server says of itself.
+        found: String,
+    },
+    /// A statement is larger than the server takes.
+    #[error(
+        "a statement of {size} bytes is over what the server takes, {limit}; store the data elsewhere and submit its key, or raise `max_allowed_packet` on the server"
+    )]
+    TooLarge {
+        /// Bytes of the statement's largest value.
+        size: usize,
+        /// The server's limit in bytes.
+        limit: usize,
+    },
     /// The tables are missing, or another version's.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -52,7 +68,12 @@ impl StoreError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Busy(_) | Self::TransactionAborted(_) | Self::NoAnswer(_) | Self::Away(_) => true,
-            Self::ReadOnly(_) | Self::InMemory | Self::Schema(_) | Self::Database(_) => false,
+            Self::ReadOnly(_)
+            | Self::InMemory
+            | Self::ServerTooOld { .. }
+            | Self::TooLarge { .. }
+            | Self::Schema(_)
+            | Self::Database(_) => false,
         }
     }
 }

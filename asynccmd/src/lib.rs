@@ -47,8 +47,8 @@
 // Generated code names `::asynccmd`, also in the doctests and tests of this crate.
 extern crate self as asynccmd;
 
-#[cfg(not(feature = "sqlite"))]
-compile_error!("asynccmd needs a database: enable the feature `sqlite`");
+#[cfg(not(any(feature = "mysql", feature = "sqlite")))]
+compile_error!("asynccmd needs a database: enable the feature `mysql` (also for MariaDB) or `sqlite`");
 
 #[doc(hidden)]
 pub mod __rt;
@@ -90,6 +90,8 @@ pub use ids::{CommandId, InstanceId, Uid};
 pub use registry::{Problem, Registration, Registry, RegistryBuilder, RegistryError};
 pub use runtime::{ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder, StartError};
 pub use store::model::{CommandRow, DeadLetter, FailureRow, Filter, Status, TypeCount, Which};
+#[cfg(feature = "mysql")]
+pub use store::model::MySqlClaim;
 pub use store::{Backend, Database, migrate};
 
 #[cfg(doctest)]

@@ -147,6 +147,7 @@ macro_rules! connection {
     };
 }
 
+connection!("mysql", MySql, MySqlConnection);
 connection!("sqlite", Sqlite, SqliteConnection);
 
 impl<'a> From<&'a Client> for Place<'a> {

@@ -12,7 +12,8 @@ use super::{Result, Store};
 use crate::command::{Draft, Due, StoredOutput};
 use crate::ids::{CommandId, Token};
 
-/// A database that asynccmd has a back end for. Sealed: `sqlx::Sqlite` so far.
+/// A database that asynccmd has a back end for, with the feature of its name. Sealed: `sqlx::Sqlite`,
+/// `sqlx::MySql` (which is MariaDB too).
 pub trait Backend: sqlx::Database + sealed::Backend {}
 
 pub(crate) mod sealed {

@@ -8,12 +8,17 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use sqlx::pool::PoolOptions;
 use sqlx::{Connection, Database, Pool};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::Result;
 use crate::error::StoreError;
+
+/// What is done to a connection as it opens, after the pool's own hooks.
+type Prepare<DB> =
+    for<'c> fn(&'c mut <DB as Database>::Connection) -> BoxFuture<'c, Result<(), sqlx::Error>>;
 
 type ConnectOptions<DB> = <<DB as Database>::Connection as Connection>::Options;
 
@@ -22,6 +27,7 @@ pub(super) struct Line<DB: Database> {
     pool: PoolOptions<DB>,
     connect: RwLock<ConnectOptions<DB>>,
     classify: fn(sqlx::Error) -> StoreError,
+    prepare: Option<Prepare<DB>>,
     slot: Mutex<Option<DB::Connection>>,
 }
 
@@ -51,7 +57,15 @@ impl<DB: Database> Line<DB> {
             .idle_timeout(None)
             .max_lifetime(None)
             .test_before_acquire(false);
-        Self { pool, connect: RwLock::new(connect), classify, slot: Mutex::new(None) }
+        let connect = RwLock::new(connect);
+        Self { pool, connect, classify, prepare: None, slot: Mutex::new(None) }
+    }
+
+    /// The same line with connections that are what `prepare` makes of them.
+    #[cfg(feature = "mysql")]
+    pub(super) fn prepared_by(mut self, prepare: Prepare<DB>) -> Self {
+        self.prepare = Some(prepare);
+        self
     }
 
     /// Changes how the connection is opened, and replaces an open one.
@@ -92,7 +106,11 @@ impl<DB: Database> Line<DB> {
     /// private one and taken out of it.
     async fn open(&self) -> Result<DB::Connection, sqlx::Error> {
         let connect = self.connect.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(self.pool.clone().connect_lazy_with(connect).acquire().await?.detach())
+        let mut conn = self.pool.clone().connect_lazy_with(connect).acquire().await?.detach();
+        if let Some(prepare) = self.prepare {
+            prepare(&mut conn).await?;
+        }
+        Ok(conn)
     }
 }
 

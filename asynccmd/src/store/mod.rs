@@ -16,6 +16,8 @@
 mod conn;
 mod line;
 pub(crate) mod model;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -221,6 +223,20 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
+    /// A MySQL or MariaDB database that is claimed from in this way, whatever the server is.
+    ///
+    /// Left to itself (`pool.into()`) a runtime asks the server once: [`MySqlClaim::TwoSteps`] on a node of
+    /// a Galera cluster, [`MySqlClaim::SkipLocked`] on all others.
+    #[cfg(feature = "mysql")]
+    pub fn mysql(pool: impl Into<sqlx::MySqlPool>, claim: model::MySqlClaim) -> Self {
+        Self::with(pool.into(), Settings { mysql_claim: Some(claim) })
+    }
+
+    fn with<DB: Backend>(pool: sqlx::Pool<DB>, settings: Settings) -> Self {
+        let pool = AnyPool::new(pool);
+        Self { store: pool.open(settings), pool, settings }
+    }
+
     /// The same database by connections of its own.
     pub(crate) fn anew(&self) -> Self {
         Self { store: self.pool.open(self.settings), ..self.clone() }
@@ -229,8 +245,7 @@ impl Database {
 
 impl<DB: Backend> From<sqlx::Pool<DB>> for Database {
     fn from(pool: sqlx::Pool<DB>) -> Self {
-        let (pool, settings) = (AnyPool::new(pool), Settings::default());
-        Self { store: pool.open(settings), pool, settings }
+        Self::with(pool, Settings::default())
     }
 }
 

@@ -27,7 +27,23 @@ pub(crate) mod limits {
 
 /// How a database is used, where a user may choose.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Settings {}
+pub struct Settings {
+    #[cfg(feature = "mysql")]
+    pub(crate) mysql_claim: Option<MySqlClaim>,
+}
+
+/// How rows of a MySQL or MariaDB database are claimed.
+#[cfg(feature = "mysql")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MySqlClaim {
+    /// Rows are locked as they are picked, and rows that others have locked are passed over.
+    SkipLocked,
+    /// Candidates are picked without locks, and those are taken that are still waiting when they are
+    /// marked. For clusters that know a node's locks on that node alone (Galera): a claim then has fewer
+    /// of them to lose.
+    TwoSteps,
+}
 
 /// A row just inserted, or the one that stood in its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,86 @@
+//! Instances: the lease of all the rows that one holds.
+
+use std::time::Duration;
+
+use sqlx::{Connection as _, MySqlConnection, Row as _};
+
+use crate::ids::InstanceId;
+use crate::store::model::Peer;
+use crate::time::micros;
+
+type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
+
+pub(super) async fn register(
+    conn: &mut MySqlConnection,
+    instance: InstanceId,
+    name: &str,
+) -> Result<Vec<Peer>> {
+    let mut tx = conn.begin().await?;
+    sqlx::query(include_str!("sql/instance_insert.sql"))
+        .bind(instance.0)
+        .bind(name)
+        .execute(&mut *tx)
+        .await?;
+    let peers = peers(&mut tx, instance).await?;
+    tx.commit().await?;
+    Ok(peers)
+}
+
+pub(super) async fn heartbeat(
+    conn: &mut MySqlConnection,
+    instance: InstanceId,
+) -> Result<Option<Vec<Peer>>> {
+    let mut tx = conn.begin().await?;
+    let beat = sqlx::query(include_str!("sql/instance_beat.sql"))
+        .bind(instance.0)
+        .execute(&mut *tx)
+        .await?;
+    if beat.rows_affected() == 0 {
+        tx.rollback().await?;
+        return Ok(None);
+    }
+    let peers = peers(&mut tx, instance).await?;
+    tx.commit().await?;
+    Ok(Some(peers))
+}
+
+async fn peers(conn: &mut MySqlConnection, instance: InstanceId) -> Result<Vec<Peer>> {
+    sqlx::query(include_str!("sql/instance_peers.sql"))
+        .bind(instance.0)
+        .fetch_all(conn)
+        .await?
+        .iter()
+        .map(|row| Ok(Peer { id: InstanceId(row.try_get(0)?), heartbeat: row.try_get(1)? }))
+        .collect()
+}
+
+pub(super) async fn bury(
+    conn: &mut MySqlConnection,
+    peer: Peer,
+    stall: Duration,
+    silent: bool,
+) -> Result<bool> {
+    let deleted = sqlx::query(include_str!("sql/instance_bury.sql"))
+        .bind(peer.id.0)
+        .bind(peer.heartbeat)
+        .bind(micros(stall))
+        .bind(silent)
+        .execute(conn)
+        .await?
+        .rows_affected();
+    Ok(deleted > 0)
+}
+
+pub(super) async fn closing(conn: &mut MySqlConnection, instance: InstanceId) -> Result<()> {
+    let mut tx = conn.begin().await?;
+    for mark in [include_str!("sql/instance_closing.sql"), include_str!("sql/receipt_closing.sql")]
+    {
+        sqlx::query(mark).bind(instance.0).execute(&mut *tx).await?;
+    }
+    tx.commit().await
+}
+
+pub(super) async fn deregister(conn: &mut MySqlConnection, instance: InstanceId) -> Result<()> {
+    sqlx::query(include_str!("sql/instance_delete.sql")).bind(instance.0).execute(conn).await?;
+    Ok(())
+}

@@ -1,0 +1,419 @@
+//! MySQL and MariaDB: one driver, one set of statements, two servers.
+//!
+//! Transactions of ours run at read committed, and again where the database has chosen them as victims;
+//! a caller's transaction is the caller's. Rows are picked with `skip locked` and by primary key, so that
+//! a row which another session has locked delays itself alone. No statement depends on a session's
+//! `sql_mode` or time zone: callers' connections have whatever they have.
+//! The runtime has three connections of its own: one for what changes rows, one for leases, which must
+//! not wait behind it, and one for reads of health.
+
+mod claim;
+mod fault;
+mod finish;
+mod insert;
+mod lease;
+mod migrate;
+mod operate;
+mod recover;
+mod retention;
+mod rows;
+mod text;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use sqlx::mysql::{MySqlConnectOptions, MySqlPool};
+use sqlx::{MySql, MySqlConnection};
+use tokio::sync::OnceCell;
+
+use super::conn::{Backend, Conn, Opened, Session, sealed};
+use super::line::Line;
+use super::model::{
+    Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
+    Killed, MySqlClaim, Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep,
+    TypeCount, Want, Which,
+};
+use super::{Result, Store};
+use crate::command::{Draft, Due, StoredOutput};
+use crate::error::StoreError;
+use crate::ids::{CommandId, InstanceId, Token};
+use claim::Round;
+use fault::{classify, retried};
+
+/// How long a statement of the runtime may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long a migration may take, with the wait for others.
+const MIGRATION: Duration = Duration::from_secs(600);
+
+/// More than there are texts: each stays prepared.
+const STATEMENTS: usize = 128;
+
+impl Backend for MySql {}
+
+impl sealed::Backend for MySql {
+    fn store(pool: &MySqlPool, settings: Settings) -> Opened {
+        Opened(Arc::new(MySqlStore::new(pool.clone(), settings)))
+    }
+
+    fn conn(connection: &mut MySqlConnection) -> Conn<'_> {
+        Conn(connection)
+    }
+
+    fn classify(error: sqlx::Error) -> StoreError {
+        classify(error)
+    }
+
+    fn begin(
+        pool: &MySqlPool,
+    ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
+        Box::pin(pool.begin())
+    }
+}
+
+/// A transaction of our own on the callers' pool, whose connections have the callers' isolation.
+async fn begin(pool: &MySqlPool) -> Result<sqlx::Transaction<'static, MySql>, sqlx::Error> {
+    pool.begin_with("set transaction isolation level read committed; begin").await
+}
+
+/// A transaction that reads one state of the database.
+async fn snapshot(pool: &MySqlPool) -> Result<sqlx::Transaction<'static, MySql>, sqlx::Error> {
+    pool.begin_with("set transaction isolation level repeatable read; start transaction read only")
+        .await
+}
+
+/// Makes a connection of ours what `session.sql` says.
+fn prepare(conn: &mut MySqlConnection) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+    Box::pin(async {
+        sqlx::raw_sql(include_str!("sql/session.sql")).execute(conn).await.map(|_| ())
+    })
+}
+
+#[async_trait]
+impl Session for MySqlConnection {
+    async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        insert::insert(self, drafts).await
+    }
+
+    async fn cancel(&mut self, command_type: &str, which: &Which) -> Result<u64> {
+        insert::cancel(self, command_type, which).await.map_err(classify)
+    }
+
+    async fn reschedule(&mut self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
+        insert::reschedule(self, command_type, which, due).await.map_err(classify)
+    }
+
+    async fn finish_in(
+        &mut self,
+        id: CommandId,
+        token: Token,
+        output: &StoredOutput,
+        delete: bool,
+        follow_ups: &[Draft],
+    ) -> Result<EndedIn> {
+        finish::finish_in(self, id, token, output, delete, follow_ups).await
+    }
+
+    async fn identity(&mut self) -> Result<Option<String>> {
+        migrate::identity(self).await
+    }
+}
+
+/// A MySQL or MariaDB database.
+pub(super) struct MySqlStore {
+    pool: MySqlPool,
+    work: Line<MySql>,
+    lease: Line<MySql>,
+    read: Line<MySql>,
+    /// How to claim, if the user has said so.
+    asked: Option<MySqlClaim>,
+    /// How to claim, if the server decides: read once.
+    found: OnceCell<MySqlClaim>,
+}
+
+impl MySqlStore {
+    pub(super) fn new(pool: MySqlPool, settings: Settings) -> Self {
+        let options = MySqlConnectOptions::clone(&pool.connect_options())
+            .statement_cache_capacity(STATEMENTS);
+        let line = || Line::new(&pool, options.clone(), classify).prepared_by(prepare);
+        let asked = settings.mysql_claim;
+        Self { work: line(), lease: line(), read: line(), asked, found: OnceCell::new(), pool }
+    }
+
+    /// How this database is claimed from.
+    async fn claims_by(&self, conn: &mut MySqlConnection) -> Result<MySqlClaim> {
+        if let Some(asked) = self.asked {
+            return Ok(asked);
+        }
+        let ask = async {
+            let galera = migrate::is_galera(conn).await.map_err(classify)?;
+            Ok(if galera { MySqlClaim::TwoSteps } else { MySqlClaim::SkipLocked })
+        };
+        self.found.get_or_try_init(|| ask).await.copied()
+    }
+
+    async fn insert_all(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        let mut tx = begin(&self.pool).await.map_err(classify)?;
+        let inserted = insert::insert(&mut tx, drafts).await?;
+        tx.commit().await.map_err(classify)?;
+        Ok(inserted)
+    }
+}
+
+/// One call on a line: run again where the database chose it as a victim. Its connection is kept for the
+/// next one if the call succeeds.
+macro_rules! on {
+    ($line:expr, $deadline:expr, $call:path $(, $argument:expr)*) => {
+        $line
+            .within($deadline, async {
+                let mut conn = $line.acquire().await?;
+                let done = retried!($call(&mut conn $(, $argument)*))?;
+                Ok(conn.keep(done))
+            })
+            .await
+    };
+}
+
+/// A claim by the way that this database has. In two steps it waits for rows that others have locked;
+/// the round in which that takes too long passes over them.
+macro_rules! claim_on {
+    ($store:ident, $instance:ident, $token:ident, $call:path $(, $argument:expr)*) => {
+        $store
+            .work
+            .within(DEADLINE, async {
+                let mut conn = $store.work.acquire().await?;
+                let by = $store.claims_by(&mut conn).await?;
+                let mut round = Round { instance: $instance, token: $token, by };
+                let mut done = retried!($call(&mut conn, round $(, $argument)*));
+                if let (Err(StoreError::Busy(_)), MySqlClaim::TwoSteps) = (&done, by) {
+                    round.by = MySqlClaim::SkipLocked;
+                    done = retried!($call(&mut conn, round $(, $argument)*));
+                }
+                Ok(conn.keep(done?))
+            })
+            .await
+    };
+}
+
+#[async_trait]
+impl Store for MySqlStore {
+    async fn migrate(&self) -> Result<()> {
+        self.work
+            .within(MIGRATION, async {
+                // Not of the pool, which may have no second connection to give.
+                let mut guard = self.lease.acquire().await?;
+                let mut conn = self.work.acquire().await?;
+                migrate::migrate(&mut conn, &mut guard).await?;
+                guard.keep(());
+                conn.keep(());
+                Ok(())
+            })
+            .await
+    }
+
+    async fn check(&self) -> Result<String> {
+        let mut conn = self.pool.acquire().await.map_err(classify)?;
+        migrate::check(&mut conn).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.read
+            .within(DEADLINE, async {
+                let mut conn = self.read.acquire().await?;
+                migrate::current(&mut conn).await?;
+                conn.keep(());
+                Ok(())
+            })
+            .await
+    }
+
+    async fn register(
+        &self,
+        instance: InstanceId,
+        name: &str,
+        _stall: Duration,
+    ) -> Result<Vec<Peer>> {
+        on!(self.lease, DEADLINE, lease::register, instance, name)
+    }
+
+    async fn heartbeat(
+        &self,
+        instance: InstanceId,
+        deadline: Duration,
+    ) -> Result<Option<Vec<Peer>>> {
+        on!(self.lease, deadline, lease::heartbeat, instance)
+    }
+
+    async fn bury(&self, peer: Peer, stall: Duration, silent: bool) -> Result<bool> {
+        on!(self.lease, DEADLINE, lease::bury, peer, stall, silent)
+    }
+
+    async fn closing(&self, instance: InstanceId) -> Result<()> {
+        on!(self.lease, DEADLINE, lease::closing, instance)
+    }
+
+    async fn deregister(&self, instance: InstanceId) -> Result<()> {
+        on!(self.lease, DEADLINE, lease::deregister, instance)
+    }
+
+    async fn claim(&self, instance: InstanceId, token: Token, wants: &[Want]) -> Result<Claim> {
+        claim_on!(self, instance, token, claim::claim, wants)
+    }
+
+    async fn claim_ids(
+        &self,
+        instance: InstanceId,
+        token: Token,
+        types: &[&'static str],
+        ids: &[CommandId],
+    ) -> Result<Claim> {
+        claim_on!(self, instance, token, claim::claim_ids, types, ids)
+    }
+
+    async fn claim_suspect(
+        &self,
+        instance: InstanceId,
+        token: Token,
+        known: &[&'static str],
+        types: &[&'static str],
+    ) -> Result<Claim> {
+        claim_on!(self, instance, token, claim::claim_suspect, known, types)
+    }
+
+    async fn finish(
+        &self,
+        endings: &[&Ending],
+        outstanding: &[(Token, usize)],
+    ) -> Result<Vec<Ended>> {
+        self.work
+            .within(DEADLINE, async {
+                let mut conn = self.work.acquire().await?;
+                let ended = finish::finish(&mut conn, endings, outstanding).await?;
+                Ok(conn.keep(ended))
+            })
+            .await
+    }
+
+    async fn drop_receipts(&self, tokens: &[Token]) -> Result<()> {
+        on!(self.work, DEADLINE, claim::drop_receipts, tokens)
+    }
+
+    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered> {
+        self.work
+            .within(DEADLINE, async {
+                let mut conn = self.work.acquire().await?;
+                let recovered = recover::recover(&mut conn, known, limit).await?;
+                Ok(conn.keep(recovered))
+            })
+            .await
+    }
+
+    async fn receipts(&self, instance: InstanceId) -> Result<Vec<Receipt>> {
+        on!(self.read, DEADLINE, claim::receipts, instance)
+    }
+
+    async fn held(&self, pairs: &[(CommandId, Token)]) -> Result<Vec<Held>> {
+        on!(self.read, DEADLINE, claim::held, pairs)
+    }
+
+    async fn progress(&self, reports: &[(CommandId, Token, String)]) -> Result<()> {
+        on!(self.work, DEADLINE, claim::progress, reports)
+    }
+
+    async fn sweep(&self, after: CommandId, limit: usize, rules: &RetentionRules) -> Result<Sweep> {
+        on!(self.work, DEADLINE, retention::sweep, after, limit, rules)
+    }
+
+    async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        // One row is one statement, and that is a transaction by itself; a duplicate is then read in
+        // another one, and if it has ended meanwhile the insert is tried again.
+        if drafts.len() == 1 {
+            let mut conn = self.pool.acquire().await.map_err(classify)?;
+            let mut patience = fault::Patience::default();
+            loop {
+                match insert::insert(&mut conn, drafts).await {
+                    Err(error) if patience.again(&error).await => {}
+                    done => return done,
+                }
+            }
+        }
+        let mut patience = fault::Patience::default();
+        loop {
+            match self.insert_all(drafts).await {
+                Err(error) if patience.again(&error).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {
+        retried!(async {
+            let mut tx = begin(&self.pool).await?;
+            let cancelled = insert::cancel(&mut tx, command_type, which).await?;
+            tx.commit().await?;
+            Ok::<_, sqlx::Error>(cancelled)
+        })
+    }
+
+    async fn reschedule(&self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
+        retried!(async {
+            let mut tx = begin(&self.pool).await?;
+            let moved = insert::reschedule(&mut tx, command_type, which, due).await?;
+            tx.commit().await?;
+            Ok::<_, sqlx::Error>(moved)
+        })
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<CommandRow>> {
+        retried!(operate::list(&self.pool, filter))
+    }
+
+    async fn page(
+        &self,
+        filter: &Filter,
+        after: CommandId,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>> {
+        retried!(operate::page(&self.pool, filter, after, limit))
+    }
+
+    async fn get(&self, id: CommandId) -> Result<Option<(CommandRow, Vec<FailureRow>)>> {
+        retried!(operate::get(&self.pool, id))
+    }
+
+    async fn retry(&self, id: CommandId) -> Result<Operated> {
+        retried!(operate::retry(&self.pool, id))
+    }
+
+    async fn requeue(&self, id: CommandId) -> Result<Operated> {
+        retried!(operate::requeue(&self.pool, id))
+    }
+
+    async fn kill(&self, id: CommandId, reason: &str, force: bool) -> Result<Killed> {
+        retried!(operate::kill(&self.pool, id, reason, force))
+    }
+
+    async fn dead(&self, limit: usize) -> Result<(u64, Vec<DeadLetter>)> {
+        on!(self.read, DEADLINE, operate::dead, limit)
+    }
+
+    async fn census(&self) -> Result<Vec<TypeCount>> {
+        retried!(operate::census(&self.pool))
+    }
+
+    async fn pending_types(&self) -> Result<Vec<String>> {
+        on!(self.read, DEADLINE, operate::pending_types)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)> {
+        retried!(operate::due_and_running(&self.pool, types))
+    }
+
+    #[cfg(feature = "testing")]
+    async fn advance(&self, by: Duration) -> Result<u64> {
+        retried!(operate::advance(&self.pool, by))
+    }
+}

@@ -1,0 +1,8 @@
+-- The live commands that have taken the keys of commands of scope 2 (until started).
+-- a JSON array of [type, key]
+select cast(j.position as signed), o.id
+from json_table(?, '$[*]' columns (
+         position for ordinality,
+         cmd_type varchar(64) character set ascii collate ascii_bin path '$[0]',
+         unique_key varchar(128) path '$[1]')) j
+straight_join async_command o on o.cmd_type = j.cmd_type and o.unique_live = j.unique_key

@@ -1,0 +1,2 @@
+-- instance
+delete from async_command_instance where id = ?

@@ -1,0 +1,4 @@
+-- The other instances.
+-- instance
+select id, timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', heartbeat_at)
+from async_command_instance where id <> ?

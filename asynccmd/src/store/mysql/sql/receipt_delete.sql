@@ -1,0 +1,5 @@
+-- Receipts whose rows have all ended, as the caller has counted.
+-- tokens in hexadecimal as a JSON array
+delete r
+from json_table(?, '$[*]' columns (token char(32) character set ascii path '$')) t
+straight_join async_command_claim r on r.token = unhex(t.token)

@@ -1,0 +1,3 @@
+-- The receipts of an instance.
+-- instance
+select token, ids from async_command_claim where instance = ?

@@ -1,0 +1,6 @@
+-- Finished rows past their retention.
+-- ids as a JSON array
+delete c
+from json_table(?, '$[*]' columns (id bigint path '$')) j
+straight_join async_command c on c.id = j.id
+where c.status in ('SUCCESS', 'KILLED')

@@ -1,0 +1,2 @@
+-- Who the server is.
+select version()
