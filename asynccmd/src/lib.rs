@@ -47,8 +47,10 @@
 // Generated code names `::asynccmd`, also in the doctests and tests of this crate.
 extern crate self as asynccmd;
 
-#[cfg(not(any(feature = "mysql", feature = "sqlite")))]
-compile_error!("asynccmd needs a database: enable the feature `mysql` (also for MariaDB) or `sqlite`");
+#[cfg(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+compile_error!(
+    "asynccmd needs a database: enable the feature `postgres`, `mysql` (also for MariaDB) or `sqlite`"
+);
 
 #[doc(hidden)]
 pub mod __rt;

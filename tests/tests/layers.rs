@@ -43,7 +43,7 @@ const MODULES: &[(&str, &[u8], u8)] = &[
 /// Parts of a folder that never name each other.
 const APART: &[(&str, &[&str])] = &[
     ("store", &["postgres", "mysql", "sqlite"]),
-    ("runtime", &["scheduler", "keeper", "recovery", "retention", "progress"]),
+    ("runtime", &["scheduler", "keeper", "listener", "recovery", "retention", "progress"]),
 ];
 
 /// Folders with an order of their own: a part names only parts that stand behind it here. What the
@@ -56,6 +56,7 @@ const ONE_WAY: &[(&str, &[&str])] = &[(
         // Side by side, see APART.
         "scheduler",
         "keeper",
+        "listener",
         "recovery",
         "retention",
         "port",

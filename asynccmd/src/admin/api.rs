@@ -125,7 +125,7 @@ impl Admin {
     ) -> Result<(), AdminError> {
         match found {
             Operated::Done => {
-                self.tell();
+                self.client.operated();
                 Ok(())
             }
             Operated::NotFound => Err(AdminError::NotFound(id)),
@@ -133,13 +133,6 @@ impl Admin {
                 Err(AdminError::WrongState { id, found: status, call, wanted })
             }
             Operated::UniqueTaken(by) => Err(AdminError::UniqueTaken { id, by }),
-        }
-    }
-
-    /// Has the runtime in the process look for what was changed.
-    fn tell(&self) {
-        if let Some(Some(runtime)) = self.client.runtime() {
-            runtime.operated();
         }
     }
 }
@@ -187,7 +180,7 @@ impl Kill {
                 });
             }
         };
-        admin.tell();
+        admin.client.operated();
         Ok(answer)
     }
 }

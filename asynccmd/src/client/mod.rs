@@ -1,7 +1,7 @@
 //! The client: submits, cancels and reschedules commands, in the caller's transaction or by itself.
 //!
 //! Floor 4: imports floors 0 to 3. What it starts in the process goes up through
-//! [`RuntimePort`](crate::command::ports::RuntimePort).
+//! [`RuntimePort`](crate::command::ports::RuntimePort); other instances are told through the database.
 //!
 //! ```text
 //! Submit ──check──► Draft ──┬─ &Client ────► own transaction ──committed──► runtime
@@ -16,6 +16,7 @@ mod boxed;
 mod cancel;
 mod context;
 mod limits;
+mod notify;
 mod options;
 mod restore;
 mod shard;
@@ -41,6 +42,7 @@ pub use tx::{BeginError, Committed, Tx};
 use crate::command::ports::{Committed as Visible, RuntimePort};
 use crate::store::{Backend, Database};
 use limits::Rules;
+use notify::Notifier;
 
 /// Submits commands to one database, and operates on them.
 ///
@@ -78,6 +80,7 @@ struct Inner {
     // Weak, because the runtime keeps a client in the state that its handlers get: a strong one
     // would keep a stopped runtime alive for ever.
     runtime: Option<Weak<dyn RuntimePort>>,
+    notifier: Arc<Notifier>,
 }
 
 impl Client {
@@ -112,13 +115,30 @@ impl Client {
         &self.inner.rules
     }
 
-    /// Hands to the runtime in the process what a commit has made visible.
-    fn committed(&self, visible: Visible) {
+    /// What the messages of this client and its clones to other instances are signed with.
+    pub(crate) fn signature(&self) -> u64 {
+        self.inner.notifier.me()
+    }
+
+    /// Hands on what a commit has made visible: to the runtime in the process, and to other instances
+    /// what that does not start by itself.
+    pub(crate) fn committed(&self, visible: Visible) {
         if visible.immediate.is_empty() && visible.due.is_empty() {
             return;
         }
+        let store = &self.database().store;
+        self.inner.notifier.due(store, visible.due.iter().copied());
+        match self.runtime() {
+            Some(Some(runtime)) => runtime.committed(visible),
+            _ => self.inner.notifier.due(store, visible.immediate.iter().map(|(_, name)| *name)),
+        }
+    }
+
+    /// An operator's call has changed a row.
+    pub(crate) fn operated(&self) {
+        self.inner.notifier.operated(&self.database().store);
         if let Some(Some(runtime)) = self.runtime() {
-            runtime.committed(visible);
+            runtime.operated();
         }
     }
 
@@ -217,7 +237,8 @@ impl ClientBuilder {
 
     /// The client.
     pub fn build(self) -> Client {
-        let inner = Inner { database: self.database, rules: self.rules, runtime: None };
+        let (database, rules) = (self.database, self.rules);
+        let inner = Inner { database, rules, runtime: None, notifier: Notifier::new() };
         Client { inner: Arc::new(inner) }
     }
 }

@@ -148,6 +148,7 @@ macro_rules! connection {
 }
 
 connection!("mysql", MySql, MySqlConnection);
+connection!("postgres", Postgres, PgConnection);
 connection!("sqlite", Sqlite, SqliteConnection);
 
 impl<'a> From<&'a Client> for Place<'a> {

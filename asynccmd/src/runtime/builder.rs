@@ -127,10 +127,12 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How often to look for due commands that nothing has announced: those submitted by other
-    /// processes or through bare transactions. 10 ms to 365 days. Default: `Poll::fixed_delay(1s)`.
+    /// How often to look for due commands that nothing has announced: those submitted through bare
+    /// transactions, or by other processes where the database carries no news of them. 10 ms to 365
+    /// days. Default: one second after the last look; five on PostgreSQL while the instance hears of
+    /// other clients' commits.
     pub fn poll(mut self, poll: Poll) -> Self {
-        self.config.poll = poll;
+        self.config.poll = Some(poll);
         self
     }
 

@@ -1,6 +1,6 @@
 //! Writes the ends of attempts to their rows, in batches, each fenced by its token.
 //!
-//! Floor 5: imports floors 0 to 3 and the base of its own. At once when idle; while batches follow
+//! Floor 5: imports floors 0 to 4 and the base of its own. At once when idle; while batches follow
 //! one another, after at most [`LINGER`] or [`BATCH`] rows.
 
 use std::collections::HashMap;
@@ -13,7 +13,9 @@ use super::hooks::OnDead;
 use super::inbox::Inbox;
 use super::ledger::{Ledger, Running};
 use super::pulse::{Pulse, Trouble};
+use crate::client::Client;
 use crate::command::FailureKind;
+use crate::command::ports::Committed;
 use crate::ids::Token;
 use crate::registry::Registry;
 use crate::store::Store;
@@ -42,6 +44,10 @@ impl Finished {
     fn has_ended_in_transaction(&self) -> bool {
         self.attempt.as_ref().is_some_and(|attempt| attempt.has_ended_in_transaction())
     }
+
+    fn is_release_at_once(&self) -> bool {
+        matches!(&self.ending.end, End::Release { wait } if wait.is_zero())
+    }
 }
 
 /// The completer's letter box.
@@ -52,6 +58,8 @@ pub(super) struct Completer {
     pub(super) registry: Registry,
     pub(super) ledger: Arc<Ledger>,
     pub(super) inbox: Arc<Inbox>,
+    /// Tells whoever may take what is due now.
+    pub(super) client: Client,
     pub(super) on_dead: OnDead,
     pub(super) pulse: Arc<Pulse>,
     pub(super) trouble: Arc<Trouble>,
@@ -117,7 +125,7 @@ impl Completer {
         let mut again = Vec::new();
         let mut ended_of: HashMap<Token, usize> = HashMap::new();
         let mut orphaned = Vec::new();
-        let mut due = Vec::new();
+        let (mut due_here, mut due) = (Vec::new(), Vec::new());
         let mut dead = Vec::new();
         for (mut finished, ended) in batch.into_iter().zip(ended) {
             let (id, token) = (finished.ending.id, finished.ending.token);
@@ -128,10 +136,14 @@ impl Completer {
                         Status::Dead => dead.push(dead_letter(&finished)),
                         Status::Success => {
                             warn_of_lost_effects(&finished);
-                            self.follow_ups(&finished, &mut due);
+                            due.extend(follow_ups(&finished));
                         }
-                        // Due again, now or later: the scheduler is to learn when.
-                        Status::Pending => self.due(finished.command_type, &mut due),
+                        // Given back: whoever has room may take it.
+                        Status::Pending if finished.is_release_at_once() => {
+                            due.push(finished.command_type);
+                        }
+                        // Due later: this scheduler is to learn when.
+                        Status::Pending => due_here.extend(self.position(&finished)),
                         _ => {}
                     }
                 }
@@ -142,7 +154,7 @@ impl Completer {
                 Ended::Fenced => {
                     // Its own transaction may have inserted them, unheard by anybody.
                     if finished.has_ended_in_transaction() {
-                        self.follow_ups(&finished, &mut due);
+                        due.extend(follow_ups(&finished));
                     }
                     log_fenced(&finished);
                 }
@@ -170,9 +182,14 @@ impl Completer {
             // Reconciliation finds it: a receipt without rows.
             self.trouble.met("drop receipts", &error);
         }
-        if !due.is_empty() {
-            self.inbox.committed(Vec::new(), &due);
+        if !due_here.is_empty() {
+            due_here.sort_unstable();
+            due_here.dedup();
+            self.inbox.committed(Vec::new(), &due_here);
         }
+        due.sort_unstable();
+        due.dedup();
+        self.client.committed(Committed { immediate: Vec::new(), due });
         self.inbox.active();
         self.pulse.during(self.on_dead.tell(dead)).await;
         if !again.is_empty() {
@@ -181,20 +198,18 @@ impl Completer {
         again
     }
 
-    /// Adds the positions of the types of a success's follow-ups, which are in their rows now.
-    fn follow_ups(&self, finished: &Finished, types: &mut Vec<usize>) {
-        let End::Success { follow_ups, .. } = &finished.ending.end else { return };
-        for draft in follow_ups {
-            self.due(draft.command_type, types);
-        }
+    fn position(&self, finished: &Finished) -> Option<usize> {
+        self.registry.position(finished.command_type)
     }
+}
 
-    /// Adds the position of a type of which something is due. Of one without a handler here, another
-    /// instance takes care.
-    fn due(&self, command_type: &str, types: &mut Vec<usize>) {
-        let position = self.registry.position(command_type);
-        types.extend(position.filter(|position| !types.contains(position)));
-    }
+/// The types of a success's follow-ups, which are in their rows now.
+fn follow_ups(finished: &Finished) -> impl Iterator<Item = &'static str> {
+    let drafts = match &finished.ending.end {
+        End::Success { follow_ups, .. } => follow_ups.as_slice(),
+        _ => &[],
+    };
+    drafts.iter().map(|draft| draft.command_type)
 }
 
 /// The handler's own transaction had the end in it and was rolled back, and yet the handler returned

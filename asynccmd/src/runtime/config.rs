@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use super::pool::{Pool, SCHEDULED};
 
 /// How often the scheduler looks for due rows that nothing has announced.
+///
+/// The default is `fixed_delay(1s)`, and `fixed_delay(5s)` while the instance hears of other clients'
+/// commits (PostgreSQL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Poll {
     every: Duration,
@@ -14,7 +17,7 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// So long after the last look. The default, with one second.
+    /// So long after the last look.
     pub const fn fixed_delay(every: Duration) -> Self {
         Self { every, fixed_rate: false }
     }
@@ -22,6 +25,12 @@ impl Poll {
     /// At multiples of this time since the start; what was missed is not made up for.
     pub const fn fixed_rate(every: Duration) -> Self {
         Self { every, fixed_rate: true }
+    }
+
+    /// What was asked for, or the default.
+    pub(super) fn or_default(asked: Option<Self>, heard: bool) -> Self {
+        let seconds = if heard { 5 } else { 1 };
+        asked.unwrap_or(Self::fixed_delay(Duration::from_secs(seconds)))
     }
 
     /// The look after the one that was planned for `planned` and happens `now`.
@@ -70,8 +79,8 @@ pub(super) struct Config {
     pub(super) stall_timeout: Duration,
     /// How long a shutdown lets attempts run. Default: 25 s.
     pub(super) grace: Duration,
-    /// Default: one second after the last look.
-    pub(super) poll: Poll,
+    /// Default: see [`Poll`].
+    pub(super) poll: Option<Poll>,
     /// How long SUCCESS and KILLED rows stay. Default: 7 days.
     pub(super) retention: Duration,
     /// From when on health names a running command. Default: 1 h.
@@ -88,7 +97,7 @@ impl Default for Config {
             type_limits: Vec::new(),
             stall_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(25),
-            poll: Poll::fixed_delay(Duration::from_secs(1)),
+            poll: None,
             retention: Duration::from_secs(7 * 24 * 3600),
             long_running: Duration::from_secs(3600),
             overflow: Overflow::default(),
@@ -130,7 +139,12 @@ impl Config {
         for (setting, value, least, wanted) in [
             ("stall_timeout", self.stall_timeout, 1000, "give at least 1 s and at most 365 days"),
             ("grace", self.grace, 0, "give at most 365 days"),
-            ("poll", self.poll.every, 10, "give at least 10 ms and at most 365 days"),
+            (
+                "poll",
+                Poll::or_default(self.poll, false).every,
+                10,
+                "give at least 10 ms and at most 365 days",
+            ),
             ("long_running", self.long_running, 1, "give at least 1 ms and at most 365 days"),
         ] {
             if value < Duration::from_millis(least) || value > MAX_TIME {

@@ -23,11 +23,12 @@ use super::inbox::Inbox;
 use super::keeper::Keeper;
 use super::lease::CurrentLease;
 use super::ledger::{Ledger, Stop};
+use super::listener::Listener;
 use super::plan::{Kind, Plan};
 use super::pool::{SCHEDULED, Workers};
 use super::port::Port;
 use super::progress::{self, Board};
-use super::pulse::{Pulse, Trouble};
+use super::pulse::{Hearing, Pulse, Trouble};
 use super::recovery::Recovery;
 use super::retention;
 use super::room::Usage;
@@ -185,6 +186,7 @@ impl Engine {
         let ledger = Arc::new(Ledger::default());
         let board = Arc::new(Board::default());
         let trouble = Arc::new(Trouble::default());
+        let hearing = Arc::new(Hearing::default());
         let (nudge, recovery) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let [scheduling, completing] =
             std::array::from_fn(|_| Arc::new(Pulse::new(config.stall_timeout / 8)));
@@ -209,6 +211,7 @@ impl Engine {
             registry: self.registry.clone(),
             ledger: Arc::clone(&ledger),
             inbox: Arc::clone(&inbox),
+            client: client.clone(),
             on_dead: self.on_dead.clone(),
             pulse: Arc::clone(&completing),
             trouble: Arc::clone(&trouble),
@@ -248,9 +251,19 @@ impl Engine {
             pulse: Arc::clone(&scheduling),
             trouble: Arc::clone(&trouble),
             poll: config.poll,
+            hearing: Arc::clone(&hearing),
             suspect_poll: config.heartbeat_every().min(Duration::from_secs(5)),
             faults: self.faults.clone(),
             plan: Plan::default(),
+        };
+        let listener = Listener {
+            store: Arc::clone(&self.store),
+            registry: self.registry.clone(),
+            inbox: Arc::clone(&inbox),
+            hearing,
+            nudge: Arc::clone(&nudge),
+            own: client.signature(),
+            check: config.heartbeat_every(),
         };
         let keeper = Keeper {
             store: Arc::clone(&self.store),
@@ -277,6 +290,7 @@ impl Engine {
         let completer = tokio::spawn(completer.run(finished));
         let keeper = tokio::spawn(keeper.run(peers, beside.clone()));
         tokio::spawn(recovery.run(claims.clone()));
+        tokio::spawn(listener.run(beside.clone()));
         tokio::spawn(retention::run(
             Arc::clone(&self.store),
             self.retention_rules(),

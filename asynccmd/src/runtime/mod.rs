@@ -21,6 +21,7 @@ mod inbox;
 mod keeper;
 mod lease;
 mod ledger;
+mod listener;
 mod plan;
 mod pool;
 mod port;

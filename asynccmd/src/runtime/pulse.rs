@@ -63,6 +63,25 @@ impl Pulse {
     }
 }
 
+/// Whether other instances are heard.
+#[derive(Debug, Default)]
+pub(super) struct Hearing(AtomicBool);
+
+impl Hearing {
+    pub(super) fn begins(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether it had begun.
+    pub(super) fn ends(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// How the runtime fares with its database: for health, and to log a line a second at most.
 #[derive(Debug, Default)]
 pub(super) struct Trouble(Mutex<State>);

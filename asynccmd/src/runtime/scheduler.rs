@@ -19,7 +19,7 @@ use super::lease::{CurrentLease, Lease};
 use super::ledger::Ledger;
 use super::plan::{Kind, PAUSE, Plan};
 use super::pool::Workers;
-use super::pulse::{Pulse, Trouble};
+use super::pulse::{Hearing, Pulse, Trouble};
 use super::room::Place;
 use super::share::{Asker, share};
 use crate::error::StoreError;
@@ -50,7 +50,8 @@ pub(super) struct Scheduler {
     pub(super) on_dead: OnDead,
     pub(super) pulse: Arc<Pulse>,
     pub(super) trouble: Arc<Trouble>,
-    pub(super) poll: Poll,
+    pub(super) poll: Option<Poll>,
+    pub(super) hearing: Arc<Hearing>,
     /// Between two looks for suspects that nobody has announced.
     pub(super) suspect_poll: Duration,
     pub(super) faults: Faults,
@@ -92,9 +93,12 @@ impl Scheduler {
             self.kinds[position].dry = false;
         }
         let now = Instant::now();
-        let polls = now >= self.plan.poll_at;
+        // Without an order of the user's, every look at everything counts, whatever it was caused by:
+        // also by the end of the news, after which polls come at shorter notice.
+        let polls = now >= self.plan.poll_at || (news.everything && self.poll.is_none());
         if polls {
-            self.plan.poll_at = self.poll.next(self.plan.poll_at, now);
+            let poll = Poll::or_default(self.poll, self.hearing.is_on());
+            self.plan.poll_at = poll.next(self.plan.poll_at, now);
         }
         if news.everything {
             self.plan.suspects_at = now;

@@ -12,8 +12,8 @@ use super::{Result, Store};
 use crate::command::{Draft, Due, StoredOutput};
 use crate::ids::{CommandId, Token};
 
-/// A database that asynccmd has a back end for, with the feature of its name. Sealed: `sqlx::Sqlite`,
-/// `sqlx::MySql` (which is MariaDB too).
+/// A database that asynccmd has a back end for, with the feature of its name: `sqlx::Postgres`,
+/// `sqlx::MySql` (which is MariaDB too) and `sqlx::Sqlite`. Sealed.
 pub trait Backend: sqlx::Database + sealed::Backend {}
 
 pub(crate) mod sealed {

@@ -18,6 +18,8 @@ mod line;
 pub(crate) mod model;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -34,8 +36,9 @@ use crate::command::Draft;
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use model::{
-    Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Held, Inserted, Killed,
-    Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep, TypeCount, Want,
+    Claim, CommandRow, DeadLetter, Ended, Ending, FailureRow, Filter, Heard, Held, Inserted,
+    Killed, News, Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep, TypeCount,
+    Want,
 };
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -163,6 +166,24 @@ pub(crate) trait Store: Send + Sync + 'static {
         which: &model::Which,
         due: crate::command::Due,
     ) -> Result<u64>;
+
+    // ---- news between instances -----------------------------------------------------------------
+
+    /// Whether this database carries news from one client to the instances of others.
+    fn carries_news(&self) -> bool {
+        false
+    }
+
+    /// Tells every instance that listens. Best effort.
+    async fn announce(&self, _news: &News) -> Result<()> {
+        Ok(())
+    }
+
+    /// Listens until the connection is lost, which it makes sure of after every `check` of silence.
+    /// Where no news are carried it hears nothing and never returns.
+    async fn listen(&self, _check: Duration, _heard: &(dyn Fn(Heard) + Send + Sync)) -> Result<()> {
+        std::future::pending().await
+    }
 
     // ---- operator -------------------------------------------------------------------------------
 

@@ -228,6 +228,25 @@ impl fmt::Display for DeadLetter {
     }
 }
 
+/// What a client tells other instances.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// The client's signature.
+    pub from: u64,
+    /// Something of these stored types may be due.
+    pub types: Vec<String>,
+    /// Rows were changed by an operator: there may be kills to deliver.
+    pub operated: bool,
+}
+
+/// What comes from other clients and instances.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// From now on nothing is missed; what came before may have been.
+    Listening,
+    News(News),
+}
+
 /// What a recovery round did.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {

@@ -389,7 +389,9 @@ pub async fn a_living_instance_keeps_its_commands<B: Back>(back: B) {
     let two = Setting::start_with(&back, registry(), quickly).await;
     // Three times the stall timeout of two's own heartbeats: time enough to bury.
     let beats = format!(
-        "select heartbeat_at - started_at from async_command_instance where id = {}",
+        "select {} - {} from async_command_instance where id = {}",
+        B::micros("heartbeat_at"),
+        B::micros("started_at"),
         two.runtime.instance()
     );
     within("two's heartbeats", async {

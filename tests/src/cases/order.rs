@@ -56,7 +56,8 @@ pub async fn levels_order_the_commands_of_a_type<B: Back>(back: B) {
     }
     let early = submit_plain(&client, "Normal early".into()).await.unwrap();
     back.execute(format!(
-        "update async_command set next_run_at = next_run_at - 1000000 where id = {}",
+        "update async_command set next_run_at = {} where id = {}",
+        B::later("next_run_at", -1_000_000),
         early.id()
     ))
     .await;

@@ -79,15 +79,16 @@ pub async fn the_sweep_removes_ended_rows_past_their_retention<B: Back>(back: B)
     at.end().await;
     let hours = |ids: &str, hours: i64| {
         format!(
-            "update async_command set finished_at = finished_at - {} where id in ({ids})",
-            hours * 3_600_000_000
+            "update async_command set finished_at = {} where id in ({ids})",
+            B::later("finished_at", hours * -3_600_000_000)
         )
     };
     back.execute(hours(&format!("{},{},{},{default}", old[0], old[1], old[2]), 2)).await;
     back.execute(hours(&older.to_string(), 48)).await;
     for id in [old[0], old[2]] {
         back.execute(format!(
-            "insert into async_command_failure (command_id, run_no, kind, at, error) values ({id}, 77, 'error', 0, 'x')"
+            "insert into async_command_failure (command_id, run_no, kind, at, error) values ({id}, 77, 'error', {}, 'x')",
+            B::time(0)
         ))
         .await;
     }

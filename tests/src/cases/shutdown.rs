@@ -188,7 +188,10 @@ pub async fn blocking_code_past_the_grace_keeps_its_row<B: Back>(back: B) {
     assert_eq!((row.status, row.claimed_by, row.run_no), (Status::Running, Some(instance), 1));
     let closing = format!("select closing from async_command_claim where instance = {instance}");
     assert_eq!(back.number(closing).await, 1);
-    let beats = format!("select heartbeat_at from async_command_instance where id = {instance}");
+    let beats = format!(
+        "select {} from async_command_instance where id = {instance}",
+        B::micros("heartbeat_at")
+    );
     let before = back.number(&*beats).await;
     within("another heartbeat", async {
         let mut again = tokio::time::interval(Duration::from_millis(20));

@@ -126,7 +126,8 @@ pub async fn a_newer_payload_is_left_to_newer_binaries<B: Back>(back: B) {
     let (first, second) = versions(&back).await;
     let absurd = v1("Ada Absurd").submit(&Client::new(back.database())).await.unwrap().id();
     back.execute(format!(
-        "update async_command set payload_version = 9223372036854775807 where id = {absurd}"
+        "update async_command set payload_version = {} where id = {absurd}",
+        B::LARGEST_VERSION
     ))
     .await;
     let old = Setting::start(&back, Registry::builder().add::<GreetV1>().build()).await;

@@ -1,5 +1,6 @@
 //! What a case needs of a back end, and a log of what handlers did.
 
+mod postgres;
 mod sqlite;
 
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,7 @@ use asynccmd::{
 };
 use tokio::sync::watch;
 
+pub use postgres::OnPostgres;
 pub use sqlite::OnSqlite;
 
 /// A database of a test's own, of one kind.
@@ -19,6 +21,9 @@ pub trait Back: Sized + Send + Sync + 'static {
 
     /// One transaction writes at a time, and the next one waits for it.
     const ONE_WRITER: bool;
+
+    /// The largest version of a payload that its column takes.
+    const LARGEST_VERSION: i64;
 
     /// A new, migrated database, with a table of the business beside the commands:
     /// `effect (command, note)`.
@@ -50,6 +55,19 @@ pub trait Back: Sized + Send + Sync + 'static {
 
     /// Reads one number.
     fn number(&self, sql: impl Into<String> + Send) -> impl Future<Output = i64> + Send;
+
+    /// A time as a literal, from microseconds since 1970: the nearest one that the columns take.
+    fn time(micros: i64) -> String;
+
+    /// An expression for the time in this column and so many microseconds.
+    fn later(column: &str, micros: i64) -> String;
+
+    /// An expression for the time in this column as microseconds since 1970.
+    fn micros(column: &str) -> String;
+
+    /// Writes something into a command that cannot be read back, and says so; false where the types of
+    /// the columns let no such row be.
+    fn spoil(&self, id: CommandId) -> impl Future<Output = bool> + Send;
 
     /// A builder for a runtime with these commands, in a hurry: `stall_timeout` of two seconds.
     fn runtime(&self, registry: Registry) -> RuntimeBuilder {

@@ -32,6 +32,8 @@ impl Back for OnSqlite {
 
     const ONE_WRITER: bool = true;
 
+    const LARGEST_VERSION: i64 = i64::MAX;
+
     async fn create() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = Self::options(&dir.path().join("test.db"));
@@ -78,6 +80,23 @@ impl Back for OnSqlite {
 
     async fn number(&self, sql: impl Into<String> + Send) -> i64 {
         sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&self.pool).await.unwrap()
+    }
+
+    fn time(micros: i64) -> String {
+        micros.to_string()
+    }
+
+    fn later(column: &str, micros: i64) -> String {
+        format!("{column} + {micros}")
+    }
+
+    fn micros(column: &str) -> String {
+        column.to_owned()
+    }
+
+    async fn spoil(&self, id: CommandId) -> bool {
+        let edit = format!("update async_command set uid = x'00' where id = {id}");
+        self.execute_unchecked(edit).await == 1
     }
 
     async fn hold_everything(&self) -> sqlx::Transaction<'static, Sqlite> {

@@ -1,0 +1,221 @@
+//! PENDING → RUNNING, and the receipts of it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row as _};
+
+use super::rows::{self, Stamp, limit, uuid, uuids};
+use crate::command::FailureKind;
+use crate::ids::{CommandId, InstanceId, Token};
+use crate::store::model::{Claim, ClaimedRow, Held, Receipt, Want};
+
+type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
+
+pub(super) async fn claim(
+    conn: &mut PgConnection,
+    instance: InstanceId,
+    token: Token,
+    wants: &[Want],
+) -> Result<Claim> {
+    let asked = Asked::new(wants);
+    let rows = sqlx::query(include_str!("sql/claim_due.sql"))
+        .bind(instance.0)
+        .bind(uuid(token))
+        .bind(asked.types)
+        .bind(asked.heads)
+        .bind(asked.tails)
+        .bind(asked.rooms)
+        .fetch_all(conn)
+        .await?;
+    let Some(Answer { mut rows, next_due }) = Answer::read(&rows)? else {
+        return Ok(Claim::NoLease);
+    };
+    rows.sort_by_key(|(order, row)| (asked.want_of.get(&*row.stored_type).copied(), *order));
+    Ok(Claim::Rows { rows: just_rows(rows), next_due, dead: Vec::new() })
+}
+
+pub(super) async fn claim_ids(
+    conn: &mut PgConnection,
+    instance: InstanceId,
+    token: Token,
+    types: &[&'static str],
+    ids: &[CommandId],
+) -> Result<Claim> {
+    let rows = sqlx::query(include_str!("sql/claim_ids.sql"))
+        .bind(instance.0)
+        .bind(uuid(token))
+        .bind(types)
+        .bind(numbers(ids))
+        .fetch_all(conn)
+        .await?;
+    let Some(Answer { mut rows, .. }) = Answer::read(&rows)? else { return Ok(Claim::NoLease) };
+    rows.sort_by_key(|(order, _)| *order);
+    Ok(Claim::Rows { rows: just_rows(rows), next_due: None, dead: Vec::new() })
+}
+
+pub(super) async fn claim_suspect(
+    conn: &mut PgConnection,
+    instance: InstanceId,
+    token: Token,
+    known: &[&'static str],
+    types: &[&'static str],
+) -> Result<Claim> {
+    let probe = sqlx::query(include_str!("sql/suspect_probe.sql"))
+        .bind(instance.0)
+        .bind(known)
+        .bind(types)
+        .fetch_one(&mut *conn)
+        .await?;
+    let (lease, doomed, due): (bool, bool, bool) =
+        (probe.try_get(0)?, probe.try_get(1)?, probe.try_get(2)?);
+    if !lease {
+        return Ok(Claim::NoLease);
+    }
+    let next: Option<Stamp> = probe.try_get(3)?;
+    let now: Stamp = probe.try_get(4)?;
+    let next_due = next.map(|next| next.since(now));
+    let (mut claimed, mut dead) = (Vec::new(), Vec::new());
+    if doomed {
+        dead = sqlx::query(include_str!("sql/suspect_dead.sql"))
+            .bind(known)
+            .bind(instance.0)
+            .fetch_all(&mut *conn)
+            .await?
+            .iter()
+            .map(|row| rows::dead_letter(row, FailureKind::Crashed))
+            .collect::<Result<_>>()?;
+    }
+    if due {
+        let rows = sqlx::query(include_str!("sql/claim_suspect.sql"))
+            .bind(instance.0)
+            .bind(uuid(token))
+            .bind(types)
+            .fetch_all(conn)
+            .await?;
+        // A lease that is lost since the probe brings no rows; the next claim says so.
+        claimed = Answer::read(&rows)?.map(|answer| just_rows(answer.rows)).unwrap_or_default();
+    }
+    Ok(Claim::Rows { rows: claimed, next_due, dead })
+}
+
+pub(super) async fn receipts(
+    conn: &mut PgConnection,
+    instance: InstanceId,
+) -> Result<Vec<Receipt>> {
+    sqlx::query(include_str!("sql/receipts.sql"))
+        .bind(instance.0)
+        .fetch_all(conn)
+        .await?
+        .iter()
+        .map(|row| Ok(Receipt { token: rows::token(row, 0)?, ids: rows::receipt_ids(row, 1)? }))
+        .collect()
+}
+
+/// Says how many went.
+pub(super) async fn drop_receipts(conn: &mut PgConnection, tokens: &[Token]) -> Result<u64> {
+    let dropped =
+        sqlx::query(include_str!("sql/receipt_drop.sql")).bind(uuids(tokens)).execute(conn).await?;
+    Ok(dropped.rows_affected())
+}
+
+pub(super) async fn held(
+    conn: &mut PgConnection,
+    pairs: &[(CommandId, Token)],
+) -> Result<Vec<Held>> {
+    let ids: Vec<_> = pairs.iter().map(|(id, _)| id.0).collect();
+    let tokens: Vec<_> = pairs.iter().map(|(_, token)| uuid(*token)).collect();
+    let rows = sqlx::query(include_str!("sql/held.sql")).bind(ids).bind(tokens);
+    let mut held = Vec::new();
+    for row in &rows.fetch_all(conn).await? {
+        if let Some(&(id, token)) = pairs.get(rows::position(row, 0)?) {
+            held.push(Held { id, token, kill_reason: row.try_get(1)? });
+        }
+    }
+    Ok(held)
+}
+
+pub(super) async fn progress(
+    conn: &mut PgConnection,
+    reports: &[(CommandId, Token, String)],
+) -> Result<()> {
+    let ids: Vec<_> = reports.iter().map(|(id, ..)| id.0).collect();
+    let tokens: Vec<_> = reports.iter().map(|(_, token, _)| uuid(*token)).collect();
+    let texts: Vec<_> = reports.iter().map(|(.., report)| report.as_str()).collect();
+    sqlx::query(include_str!("sql/progress.sql"))
+        .bind(ids)
+        .bind(tokens)
+        .bind(texts)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Wants as `claim_due.sql` takes them: their types in one list, and where each want's are in it.
+struct Asked {
+    types: Vec<&'static str>,
+    heads: Vec<i32>,
+    tails: Vec<i32>,
+    rooms: Vec<i64>,
+    want_of: HashMap<&'static str, usize>,
+}
+
+impl Asked {
+    fn new(wants: &[Want]) -> Self {
+        let mut asked = Self {
+            types: Vec::new(),
+            heads: Vec::new(),
+            tails: Vec::new(),
+            rooms: Vec::new(),
+            want_of: HashMap::new(),
+        };
+        // A process has far fewer types than this number holds.
+        let number = |types: &Vec<_>| i32::try_from(types.len()).unwrap_or(i32::MAX);
+        for (at, want) in wants.iter().enumerate().filter(|(_, want)| want.room > 0) {
+            asked.heads.push(number(&asked.types).saturating_add(1));
+            asked.types.extend(&want.types);
+            asked.tails.push(number(&asked.types));
+            asked.rooms.push(limit(want.room));
+            asked.want_of.extend(want.types.iter().map(|stored_type| (*stored_type, at)));
+        }
+        asked
+    }
+}
+
+/// A claimed row and what orders it.
+type Ordered = ((i16, Stamp, i64), ClaimedRow);
+
+fn just_rows(rows: Vec<Ordered>) -> Vec<ClaimedRow> {
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// What a claiming statement has returned. Its types let no row be there that cannot be read.
+struct Answer {
+    rows: Vec<Ordered>,
+    next_due: Option<Duration>,
+}
+
+impl Answer {
+    /// None without the instance's lease.
+    fn read(rows: &[PgRow]) -> Result<Option<Self>> {
+        // Every row says it, and without a claimed one there is one of nulls.
+        let Some(first) = rows.first() else { return Ok(None) };
+        if !first.try_get::<bool, _>(14)? {
+            return Ok(None);
+        }
+        let next: Option<Stamp> = first.try_get(15)?;
+        let now: Stamp = first.try_get(16)?;
+        let mut claimed = Vec::with_capacity(rows.len());
+        if first.try_get::<Option<i64>, _>(0)?.is_some() {
+            for row in rows {
+                claimed.push((rows::claim_order(row)?, rows::claimed(row)?));
+            }
+        }
+        Ok(Some(Self { rows: claimed, next_due: next.map(|next| next.since(now)) }))
+    }
+}
+
+fn numbers(ids: &[CommandId]) -> Vec<i64> {
+    ids.iter().map(|id| id.0).collect()
+}

@@ -1,0 +1,391 @@
+//! PostgreSQL.
+//!
+//! Writers work side by side: rows are picked by `for update skip locked`, so that no statement of the
+//! runtime waits for a row that somebody else holds. Where it may have to wait all the same, for a
+//! unique key that is being inserted, it is one row in a transaction of its own, and for a moment.
+//! Everything is written for READ COMMITTED: a statement sees what has been committed before it.
+//! The runtime has connections of its own: claims and ends go at the same time, leases wait behind
+//! neither, reads answer while those are long, and so does what keeps the house.
+
+mod claim;
+mod fault;
+mod finish;
+mod insert;
+mod lease;
+mod migrate;
+mod operate;
+mod recover;
+mod retention;
+mod rows;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::{PgConnection, Postgres};
+
+use super::conn::{Backend, Conn, Opened, Session, sealed};
+use super::line::Line;
+use super::model::{
+    Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
+    Killed, Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep, TypeCount, Want,
+    Which,
+};
+use super::{Result, Store};
+use crate::command::{Draft, Due, StoredOutput};
+use crate::error::StoreError;
+use crate::ids::{CommandId, InstanceId, Token};
+use fault::{classify, of_a_taken_key};
+
+/// How long a statement of the runtime may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// When the server gives such a statement up by itself: before its deadline, after which nobody would
+/// be there to hear what became of it.
+const GIVEN_UP: Duration = Duration::from_secs(25);
+
+/// More than there are texts under `sql/`: each stays prepared.
+const STATEMENTS: usize = 128;
+
+/// How often a transaction of the store's own is tried that the database aborts.
+const TRIES: u32 = 10;
+
+/// Begins a transaction of the store's own, whatever the database's default is.
+const BEGIN: &str = "begin isolation level read committed";
+
+impl Backend for Postgres {}
+
+impl sealed::Backend for Postgres {
+    fn store(pool: &PgPool, _: Settings) -> Opened {
+        Opened(Arc::new(PostgresStore::new(pool.clone())))
+    }
+
+    fn conn(connection: &mut PgConnection) -> Conn<'_> {
+        Conn(connection)
+    }
+
+    fn classify(error: sqlx::Error) -> StoreError {
+        classify(error)
+    }
+
+    fn begin(
+        pool: &PgPool,
+    ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
+        Box::pin(pool.begin())
+    }
+}
+
+#[async_trait]
+impl Session for PgConnection {
+    async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        insert::insert(self, drafts).await
+    }
+
+    async fn cancel(&mut self, command_type: &str, which: &Which) -> Result<u64> {
+        insert::cancel(self, command_type, which).await
+    }
+
+    async fn reschedule(&mut self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
+        insert::reschedule(self, command_type, which, due).await
+    }
+
+    async fn finish_in(
+        &mut self,
+        id: CommandId,
+        token: Token,
+        output: &StoredOutput,
+        delete: bool,
+        follow_ups: &[Draft],
+    ) -> Result<EndedIn> {
+        finish::finish_in(self, id, token, output, delete, follow_ups).await
+    }
+
+    async fn identity(&mut self) -> Result<Option<String>> {
+        migrate::identity(self).await
+    }
+}
+
+/// A PostgreSQL database.
+pub(super) struct PostgresStore {
+    pool: PgPool,
+    connect: PgConnectOptions,
+    claims: Line<Postgres>,
+    ends: Line<Postgres>,
+    lease: Line<Postgres>,
+    read: Line<Postgres>,
+    upkeep: Line<Postgres>,
+}
+
+impl PostgresStore {
+    pub(super) fn new(pool: PgPool) -> Self {
+        let connect = PgConnectOptions::clone(&pool.connect_options())
+            .statement_cache_capacity(STATEMENTS)
+            .options([
+                ("default_transaction_isolation", "read committed"),
+                // A plan is kept with its statement. One that was made while the tables were empty must
+                // not read them whole when they are full, and none of ours is worth to be compiled.
+                ("enable_seqscan", "off"),
+                ("jit", "off"),
+            ]);
+        let line = || Line::new(&pool, given_up(&connect, GIVEN_UP), classify);
+        Self {
+            claims: line(),
+            ends: line(),
+            lease: line(),
+            read: line(),
+            upkeep: line(),
+            connect,
+            pool,
+        }
+    }
+}
+
+/// A connection whose statements the server gives up after so long.
+fn given_up(connect: &PgConnectOptions, after: Duration) -> PgConnectOptions {
+    connect.clone().options([("statement_timeout", after.as_millis().max(1))])
+}
+
+/// One call on a line: its connection is kept for the next one if the call succeeds.
+macro_rules! on {
+    ($line:expr, $deadline:expr, $call:path $(, $argument:expr)*) => {
+        $line
+            .within($deadline, async {
+                let mut conn = $line.acquire().await?;
+                let done = $call(&mut conn $(, $argument)*).await.map_err(classify)?;
+                Ok(conn.keep(done))
+            })
+            .await
+    };
+}
+
+/// A transaction of the store's own, tried again where the database chose it as a victim, or where a
+/// unique key was taken while it was under way.
+macro_rules! again {
+    ($call:expr) => {{
+        let mut tries = 1;
+        loop {
+            match $call.await {
+                Err(error)
+                    if tries < TRIES
+                        && (matches!(error, StoreError::TransactionAborted(_))
+                            || of_a_taken_key(&error)) =>
+                {
+                    // Two that met must not meet again in step.
+                    tokio::time::sleep(Duration::from_millis(fastrand::u64(1..5 << tries.min(5))))
+                        .await;
+                    tries += 1;
+                }
+                done => break done,
+            }
+        }
+    }};
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn migrate(&self) -> Result<()> {
+        migrate::migrate(&self.pool).await
+    }
+
+    async fn check(&self) -> Result<String> {
+        let mut conn = self.pool.acquire().await.map_err(classify)?;
+        migrate::check(&mut conn).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.read
+            .within(DEADLINE, async {
+                let mut conn = self.read.acquire().await?;
+                migrate::current(&mut conn).await?;
+                conn.keep(());
+                Ok(())
+            })
+            .await
+    }
+
+    async fn register(
+        &self,
+        instance: InstanceId,
+        name: &str,
+        stall: Duration,
+    ) -> Result<Vec<Peer>> {
+        // To come in is worth a wait: nothing else is late by it.
+        self.lease.adjust(|_| given_up(&self.connect, GIVEN_UP)).await;
+        let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
+        // A heartbeat gives up by itself before its deadline, a quarter of `stall`: given up from
+        // outside, it would go on waiting in the server, and be written for nobody.
+        self.lease.adjust(|_| given_up(&self.connect, GIVEN_UP.min(stall / 5))).await;
+        Ok(peers)
+    }
+
+    async fn heartbeat(
+        &self,
+        instance: InstanceId,
+        deadline: Duration,
+    ) -> Result<Option<Vec<Peer>>> {
+        on!(self.lease, deadline, lease::heartbeat, instance)
+    }
+
+    async fn bury(&self, peer: Peer, stall: Duration, silent: bool) -> Result<bool> {
+        on!(self.lease, DEADLINE, lease::bury, peer, stall, silent)
+    }
+
+    async fn closing(&self, instance: InstanceId) -> Result<()> {
+        on!(self.lease, DEADLINE, lease::closing, instance)
+    }
+
+    async fn deregister(&self, instance: InstanceId) -> Result<()> {
+        on!(self.lease, DEADLINE, lease::deregister, instance)
+    }
+
+    async fn claim(&self, instance: InstanceId, token: Token, wants: &[Want]) -> Result<Claim> {
+        on!(self.claims, DEADLINE, claim::claim, instance, token, wants)
+    }
+
+    async fn claim_ids(
+        &self,
+        instance: InstanceId,
+        token: Token,
+        types: &[&'static str],
+        ids: &[CommandId],
+    ) -> Result<Claim> {
+        on!(self.claims, DEADLINE, claim::claim_ids, instance, token, types, ids)
+    }
+
+    async fn claim_suspect(
+        &self,
+        instance: InstanceId,
+        token: Token,
+        known: &[&'static str],
+        types: &[&'static str],
+    ) -> Result<Claim> {
+        on!(self.claims, DEADLINE, claim::claim_suspect, instance, token, known, types)
+    }
+
+    async fn finish(
+        &self,
+        endings: &[&Ending],
+        outstanding: &[(Token, usize)],
+    ) -> Result<Vec<Ended>> {
+        self.ends
+            .within(DEADLINE, async {
+                let mut conn = self.ends.acquire().await?;
+                let ended = finish::finish(&mut conn, endings, outstanding).await?;
+                Ok(conn.keep(ended))
+            })
+            .await
+    }
+
+    async fn drop_receipts(&self, tokens: &[Token]) -> Result<()> {
+        on!(self.ends, DEADLINE, claim::drop_receipts, tokens).map(drop)
+    }
+
+    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered> {
+        self.upkeep
+            .within(DEADLINE, async {
+                let mut conn = self.upkeep.acquire().await?;
+                let recovered = recover::recover(&mut conn, known, limit).await?;
+                Ok(conn.keep(recovered))
+            })
+            .await
+    }
+
+    async fn receipts(&self, instance: InstanceId) -> Result<Vec<Receipt>> {
+        on!(self.read, DEADLINE, claim::receipts, instance)
+    }
+
+    async fn held(&self, pairs: &[(CommandId, Token)]) -> Result<Vec<Held>> {
+        on!(self.read, DEADLINE, claim::held, pairs)
+    }
+
+    async fn progress(&self, reports: &[(CommandId, Token, String)]) -> Result<()> {
+        on!(self.upkeep, DEADLINE, claim::progress, reports)
+    }
+
+    async fn sweep(&self, after: CommandId, limit: usize, rules: &RetentionRules) -> Result<Sweep> {
+        on!(self.upkeep, DEADLINE, retention::sweep, after, limit, rules)
+    }
+
+    async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        // One row is one statement, and that is a transaction by itself.
+        if let [_] = drafts {
+            return again!(async {
+                let mut conn = self.pool.acquire().await.map_err(classify)?;
+                insert::insert(&mut conn, drafts).await
+            });
+        }
+        again!(async {
+            let mut tx = self.pool.begin_with(BEGIN).await.map_err(classify)?;
+            let inserted = insert::insert(&mut tx, drafts).await?;
+            tx.commit().await.map_err(classify)?;
+            Ok(inserted)
+        })
+    }
+
+    async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {
+        again!(async {
+            let mut conn = self.pool.acquire().await.map_err(classify)?;
+            insert::cancel(&mut conn, command_type, which).await
+        })
+    }
+
+    async fn reschedule(&self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
+        again!(async {
+            let mut conn = self.pool.acquire().await.map_err(classify)?;
+            insert::reschedule(&mut conn, command_type, which, due).await
+        })
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<CommandRow>> {
+        operate::list(&self.pool, filter).await.map_err(classify)
+    }
+
+    async fn page(
+        &self,
+        filter: &Filter,
+        after: CommandId,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>> {
+        operate::page(&self.pool, filter, after, limit).await.map_err(classify)
+    }
+
+    async fn get(&self, id: CommandId) -> Result<Option<(CommandRow, Vec<FailureRow>)>> {
+        operate::get(&self.pool, id).await.map_err(classify)
+    }
+
+    async fn retry(&self, id: CommandId) -> Result<Operated> {
+        again!(async { operate::retry(&self.pool, id).await.map_err(classify) })
+    }
+
+    async fn requeue(&self, id: CommandId) -> Result<Operated> {
+        again!(async { operate::requeue(&self.pool, id).await.map_err(classify) })
+    }
+
+    async fn kill(&self, id: CommandId, reason: &str, force: bool) -> Result<Killed> {
+        again!(async { operate::kill(&self.pool, id, reason, force).await.map_err(classify) })
+    }
+
+    async fn dead(&self, limit: usize) -> Result<(u64, Vec<DeadLetter>)> {
+        on!(self.read, DEADLINE, operate::dead, limit)
+    }
+
+    async fn census(&self) -> Result<Vec<TypeCount>> {
+        operate::census(&self.pool).await.map_err(classify)
+    }
+
+    async fn pending_types(&self) -> Result<Vec<String>> {
+        on!(self.read, DEADLINE, operate::pending_types)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)> {
+        operate::due_and_running(&self.pool, types).await.map_err(classify)
+    }
+
+    #[cfg(feature = "testing")]
+    async fn advance(&self, by: Duration) -> Result<u64> {
+        operate::advance(&self.pool, by).await.map_err(classify)
+    }
+}

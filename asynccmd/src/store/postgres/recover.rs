@@ -1,0 +1,129 @@
+//! RUNNING → PENDING, DEAD or KILLED for what the dead have left behind.
+
+use sqlx::{Connection as _, PgConnection, Row as _};
+
+use super::claim::drop_receipts;
+use super::fault::{classify, of_a_taken_key, of_one_row};
+use super::rows::{self, limit as number, uuids};
+use crate::command::FailureKind;
+use crate::error::StoreError;
+use crate::ids::{CommandId, Token};
+use crate::store::Result;
+use crate::store::model::{Recovered, Status};
+
+/// A receipt whose holder has no row.
+struct Orphan {
+    token: Token,
+    ids: Vec<CommandId>,
+}
+
+/// One round: at most `limit` receipts in one statement; row by row where that fails, and for rows that
+/// may have to wait for another transaction.
+pub(super) async fn recover(
+    conn: &mut PgConnection,
+    known: &[&'static str],
+    limit: usize,
+) -> Result<Recovered> {
+    let mut orphans = orphans(conn, limit.saturating_add(1)).await.map_err(classify)?;
+    let more = orphans.len() > limit;
+    orphans.truncate(limit);
+    let mut recovered = Recovered::default();
+    if orphans.is_empty() {
+        return Ok(recovered);
+    }
+    let tokens: Vec<_> = orphans.iter().map(|orphan| orphan.token).collect();
+    let alone = match rows(conn, known, &tokens, None, false, &mut recovered).await {
+        Ok(contested) => contested,
+        Err(error) if of_one_row(&error) => {
+            tracing::warn!(%error, receipts = orphans.len(), "a recovery was refused; going row by row");
+            orphans.iter().flat_map(|orphan| orphan.ids.iter().copied()).collect()
+        }
+        Err(error) => return Err(error),
+    };
+    for id in alone {
+        match by_itself(conn, known, &tokens, id, &mut recovered).await {
+            Ok(()) => {}
+            Err(error) if of_one_row(&error) && !of_a_taken_key(&error) => {
+                tracing::error!(command.id = %id, %error, "a row cannot be recovered");
+            }
+            // Somebody inserts the same key at this moment; the next round finds out.
+            Err(
+                StoreError::Busy(_) | StoreError::TransactionAborted(_) | StoreError::Database(_),
+            ) => {}
+            Err(error) => {
+                // What is committed must be told: the rest waits for the next round.
+                tracing::warn!(%error, "a recovery stopped half way");
+                return Ok(recovered);
+            }
+        }
+    }
+    // A later statement, guarded: a receipt deleted early leaves a row RUNNING for ever.
+    match drop_receipts(conn, &tokens).await.map_err(classify) {
+        // Receipts that stay, for rows that are locked or refused, would be tried again at once, for
+        // ever, if nothing came of this round.
+        Ok(dropped) => recovered.more = more && dropped > 0,
+        Err(error) => tracing::warn!(%error, "receipts stay until the next round"),
+    }
+    Ok(recovered)
+}
+
+async fn orphans(conn: &mut PgConnection, limit: usize) -> Result<Vec<Orphan>, sqlx::Error> {
+    sqlx::query(include_str!("sql/recover_orphans.sql"))
+        .bind(number(limit))
+        .fetch_all(conn)
+        .await?
+        .iter()
+        .map(|row| Ok(Orphan { token: rows::token(row, 0)?, ids: rows::receipt_ids(row, 1)? }))
+        .collect()
+}
+
+/// One statement over the rows of these receipts, or over one of them. Returns those that it left
+/// because they may have to wait.
+async fn rows(
+    conn: &mut PgConnection,
+    known: &[&'static str],
+    tokens: &[Token],
+    only: Option<CommandId>,
+    contested: bool,
+    recovered: &mut Recovered,
+) -> Result<Vec<CommandId>> {
+    let rows = sqlx::query(include_str!("sql/recover_rows.sql"))
+        .bind(uuids(tokens))
+        .bind(only.map(|id| vec![id.0]))
+        .bind(known)
+        .bind(contested)
+        .fetch_all(conn)
+        .await
+        .map_err(classify)?;
+    let mut left = Vec::new();
+    for row in &rows {
+        let status: Option<&str> = row.try_get(4).map_err(classify)?;
+        match status.map(Status::from_stored) {
+            None => left.push(rows::id(row, 0).map_err(classify)?),
+            Some(Status::Dead) => {
+                recovered.dead.push(rows::dead_letter(row, FailureKind::Crashed).map_err(classify)?)
+            }
+            Some(Status::Pending) => recovered.rows += 1,
+            Some(_) => {}
+        }
+    }
+    Ok(left)
+}
+
+/// One row in a transaction that does not wait for long.
+async fn by_itself(
+    conn: &mut PgConnection,
+    known: &[&'static str],
+    tokens: &[Token],
+    id: CommandId,
+    recovered: &mut Recovered,
+) -> Result<()> {
+    let mut alone = Recovered::default();
+    let mut tx = conn.begin().await.map_err(classify)?;
+    sqlx::query(include_str!("sql/lock_timeout.sql")).execute(&mut *tx).await.map_err(classify)?;
+    rows(&mut tx, known, tokens, Some(id), true, &mut alone).await?;
+    tx.commit().await.map_err(classify)?;
+    recovered.rows += alone.rows;
+    recovered.dead.append(&mut alone.dead);
+    Ok(())
+}

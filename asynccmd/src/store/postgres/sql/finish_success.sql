@@ -1,0 +1,33 @@
+-- RUNNING → SUCCESS for rows that have nothing to tell: most ends of a busy queue. A receipt goes if
+-- all its rows that were not acknowledged end here. Answers with the positions of rows that did not
+-- end: fenced, locked, or to be killed.
+-- $1 ids, $2 the token of each, $3 tokens, $4 how many rows of each are not acknowledged
+with given as materialized (
+    select * from unnest($1::bigint[], $2::uuid[]) with ordinality g (id, token, at)
+),
+pick as materialized (
+    select g.*
+    from given g
+    cross join lateral (
+        select from async_command c
+        where c.id = g.id and c.status = 'RUNNING' and c.claim_token = g.token
+          and c.kill_reason is null
+        for no key update skip locked
+    ) c
+),
+ended as (
+    update async_command
+    set status = 'SUCCESS', crash_count = 0, claim_token = null, claimed_by = null,
+        updated_at = statement_timestamp(), finished_at = statement_timestamp()
+    where id = any (array(select id from pick))
+),
+receipt as (
+    delete from async_command_claim
+    where token = any (array(
+        select o.token
+        from unnest($3::uuid[], $4::bigint[]) o (token, outstanding)
+        join (select token, count(*) as ended from pick group by token) p
+            on p.token = o.token and p.ended = o.outstanding
+    ))
+)
+select at - 1 from given where at not in (select at from pick)

@@ -1,0 +1,3 @@
+//! Every case on PostgreSQL, and what PostgreSQL alone has.
+
+asynccmd_tests::conformance!(asynccmd_tests::harness::OnPostgres);
