@@ -152,9 +152,9 @@ impl Measured {
     /// A connection that commits when it is told to.
     async fn connect(&self) -> Result<MySqlConnection> {
         let mut conn = MySqlConnection::connect_with(&self.pool.connect_options()).await?;
-        sqlx::raw_sql("set session transaction isolation level read committed, autocommit = 0")
-            .execute(&mut conn)
-            .await?;
+        for text in ["set session transaction isolation level read committed", "set autocommit = 0"] {
+            sqlx::raw_sql(text).execute(&mut conn).await?;
+        }
         Ok(conn)
     }
 }

@@ -47,6 +47,7 @@ select randomblob(16), ?1, '{\"number\":' || n || '}', ?3, 5, ?4, ?5, ?5,
        case when ?3 = 'SUCCESS' then ?5 end, case when ?3 = 'SUCCESS' then 1 else 0 end
 from numbers";
 
+// `limit +?4`: for a limit that is a bare parameter, SQLite plans the statement anew whenever one is bound.
 const CLAIM: &str = "
 update async_command not indexed
 set status = 'RUNNING', run_no = run_no + 1, claim_token = ?3, claimed_by = 1, updated_at = ?2
@@ -55,7 +56,7 @@ where id in (
     where cmd_type = ?1 and priority = 0 and status = 'PENDING' and crash_count = 0
       and next_run_at <= ?2
     order by next_run_at, id
-    limit ?4
+    limit +?4
 )
 returning id, uid, cmd_type, biz_key, payload, metadata, max_retry, retry_count, crash_count, run_no,
           created_at";
