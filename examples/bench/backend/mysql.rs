@@ -152,7 +152,8 @@ impl Measured {
     /// A connection that commits when it is told to.
     async fn connect(&self) -> Result<MySqlConnection> {
         let mut conn = MySqlConnection::connect_with(&self.pool.connect_options()).await?;
-        for text in ["set session transaction isolation level read committed", "set autocommit = 0"] {
+        for text in ["set session transaction isolation level read committed", "set autocommit = 0"]
+        {
             sqlx::raw_sql(text).execute(&mut conn).await?;
         }
         Ok(conn)
