@@ -241,6 +241,10 @@ pub(crate) struct News {
 
 /// What comes from other clients and instances.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "of these databases none carries news")
+)]
 pub(crate) enum Heard {
     /// From now on nothing is missed; what came before may have been.
     Listening,
