@@ -29,6 +29,11 @@ impl Client {
     /// the first is written. To `&Client` the batch is one transaction; on a bare connection without
     /// an open transaction a large batch is several.
     ///
+    /// In memory is the JSON of the whole batch, since all of it is checked first and, in a transaction
+    /// of the client's own, may have to be written again; a statement takes a few thousand rows or a few
+    /// megabytes of it at a time. What has no end (a file, a table) goes in several batches, through one
+    /// `&mut tx` if all of it is to exist or none.
+    ///
     /// ```
     /// # use asynccmd::{command, Client, CommandError};
     /// # #[command(type = "greet")]
@@ -66,17 +71,19 @@ impl Client {
     }
 }
 
-impl<C: Command> SubmitAll<'_, C> {
+impl<'a, C: Command> SubmitAll<'a, C> {
     option_methods!();
 
-    fn drafts(&self) -> Result<Vec<Draft>, SubmitError> {
+    /// Each payload goes as its draft comes: the batch is in memory once.
+    fn drafts(self) -> Result<(Target<'a>, Vec<Draft>), SubmitError> {
         let parent = self.to.with_rules(|_, parent| parent);
         let draft = |(index, payload)| {
             self.options
-                .draft::<C>(payload, None, self.client.rules(), parent)
+                .draft::<C>(&payload, None, self.client.rules(), parent)
                 .map_err(|source| SubmitError::InBatch { index, source: Box::new(source) })
         };
-        self.payloads.iter().enumerate().map(draft).collect()
+        let drafts = self.payloads.into_iter().enumerate().map(draft).collect::<Result<_, _>>()?;
+        Ok((self.to, drafts))
     }
 }
 
@@ -97,9 +104,8 @@ impl<'a, C: Command> IntoFuture for SubmitAll<'a, C> {
 
     fn into_future(self) -> Self::IntoFuture {
         let drafts = self.drafts();
-        let to = self.to;
         Box::pin(async move {
-            let drafts = drafts?;
+            let (to, drafts) = drafts?;
             if drafts.is_empty() {
                 return Ok(Vec::new());
             }
