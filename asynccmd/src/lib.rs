@@ -91,9 +91,9 @@ pub use futures_util::future::BoxFuture;
 pub use ids::{CommandId, InstanceId, Uid};
 pub use registry::{Problem, Registration, Registry, RegistryBuilder, RegistryError};
 pub use runtime::{ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuilder, StartError};
-pub use store::model::{CommandRow, DeadLetter, FailureRow, Filter, Status, TypeCount, Which};
 #[cfg(feature = "mysql")]
 pub use store::model::MySqlClaim;
+pub use store::model::{CommandRow, DeadLetter, FailureRow, Filter, Status, TypeCount, Which};
 pub use store::{Backend, Database, migrate};
 
 #[cfg(doctest)]

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use asynccmd::Client;
-use sqlx::SqlitePool;
 
 use crate::Result;
+use crate::club::Club;
 use crate::handlers::VOID;
 use crate::maildir::Maildir;
 use crate::report;
@@ -121,7 +121,7 @@ fn compare(expected: &Counts, found: &Counts) -> (u64, u64) {
 pub(crate) async fn print(
     expected: &Expected,
     client: &Client,
-    pool: &SqlitePool,
+    club: &Club,
     maildir: &Maildir,
 ) -> Result<bool> {
     let all = || expected.members.iter().cloned();
@@ -136,7 +136,7 @@ pub(crate) async fn print(
     let types = ["marketing.issue_coupon", "member.expire_unconfirmed", "member.send_welcome"];
 
     let lines = [
-        ("members", once(all()), column(pool, "select mail from member").await?),
+        ("members", once(all()), once(club.texts("select mail from member").await?)),
         ("commands", commands(&types, expected.members()), submitted),
         ("mails", once(all().filter(|mail| !mail.ends_with(VOID))), mails(maildir)?),
         (
@@ -144,11 +144,11 @@ pub(crate) async fn print(
             once(all().filter(|mail| mail.ends_with(VOID))),
             once(report::dead_letters(client).await?.into_iter().map(|dead| dead.biz_key)),
         ),
-        ("coupons", once(all()), column(pool, "select mail from coupon").await?),
+        ("coupons", once(all()), once(club.texts("select mail from coupon").await?)),
         (
             "expiries",
             once(expected.unconfirmed.iter().cloned()),
-            column(pool, "select mail from expiry").await?,
+            once(club.texts("select mail from expiry").await?),
         ),
     ];
 
@@ -164,10 +164,6 @@ pub(crate) async fn print(
     let members = expected.members();
     println!("audit: {members} members, {all_lost} lost, {all_doubled} doubled");
     Ok(all_lost == 0 && all_doubled == 0)
-}
-
-async fn column(pool: &SqlitePool, query: &'static str) -> Result<Counts> {
-    Ok(once(sqlx::query_scalar::<_, String>(query).fetch_all(pool).await?))
 }
 
 /// The mails by recipient. One file is one mail.

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use asynccmd::{CommandError, Context, command};
-use sqlx::{Sqlite, SqlitePool};
 
+use crate::club::{Club, on};
 use crate::maildir::Maildir;
 
 /// Addresses here fail twice and then work.
@@ -59,21 +59,21 @@ pub(crate) fn send_welcome(
 )]
 pub(crate) async fn issue_coupon(
     mail: String,
-    #[state] pool: SqlitePool,
+    #[state] club: Club,
     ctx: &Context,
 ) -> Result<String, sqlx::Error> {
     std::thread::sleep(Duration::from_millis(12));
     let key = ctx.idempotency_key().to_string();
     let code = format!("WELCOME-{}", key[..8].to_uppercase());
-    sqlx::query(
-        "insert into coupon (key, mail, code) values (?, ?, ?) on conflict (key) do nothing",
-    )
-    .bind(&key)
-    .bind(&mail)
-    .bind(&code)
-    .execute(&pool)
-    .await?;
-    Ok(code)
+    let insert = club.sql("insert into coupon (command, mail, code) values (?, ?, ?)");
+    let drawn = on!(&club, DB, pool => {
+        sqlx::query(insert).bind(&key).bind(&mail).bind(&code).execute(pool).await.map(drop)
+    });
+    match drawn {
+        // By an earlier run.
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(code),
+        drawn => drawn.map(|()| code),
+    }
 }
 
 /// Notes those who have not confirmed in time; submitted with a delay.
@@ -81,15 +81,18 @@ pub(crate) async fn issue_coupon(
 /// This insert has no key, and done twice it would be there twice. It cannot be done twice: the
 /// command ends in the same transaction, or the transaction does not commit.
 #[command(type = "member.expire_unconfirmed", biz_key = "{mail}", backoff = "fixed(200ms)")]
-pub(crate) async fn expire_unconfirmed(mail: String, ctx: &Context) -> Result<(), CommandError> {
-    let mut tx = ctx.client().begin::<Sqlite>().await?;
-    let expired = sqlx::query(
-        "insert into expiry (mail) select mail from member where mail = ? and not confirmed",
-    )
-    .bind(&mail)
-    .execute(&mut *tx)
-    .await?;
-    ctx.finish_in(&mut tx, expired.rows_affected() == 1).await?;
-    tx.commit().await?;
+pub(crate) async fn expire_unconfirmed(
+    mail: String,
+    #[state] club: Club,
+    ctx: &Context,
+) -> Result<(), CommandError> {
+    let insert = club
+        .sql("insert into expiry (mail) select mail from member where mail = ? and not confirmed");
+    on!(&club, DB, _pool => {
+        let mut tx = ctx.client().begin::<DB>().await?;
+        let expired = sqlx::query(insert).bind(&mail).execute(&mut *tx).await?;
+        ctx.finish_in(&mut tx, expired.rows_affected() == 1).await?;
+        tx.commit().await?;
+    });
     Ok(())
 }

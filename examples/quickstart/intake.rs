@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use asynccmd::Client;
 use csv::StringRecord;
-use sqlx::{Sqlite, SqlitePool};
 use tokio::time::MissedTickBehavior;
 
 use crate::Result;
+use crate::club::{Club, on};
 use crate::handlers::{submit_expire_unconfirmed, submit_issue_coupon, submit_send_welcome};
 use crate::report::Latency;
 
@@ -17,26 +17,6 @@ use crate::report::Latency;
 const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 /// The pace at which registrations come in.
 const PACE: Duration = Duration::from_millis(6);
-
-/// The tables of the business. Its rules are in them: whatever breaks one cannot commit.
-pub(crate) async fn create_tables(pool: &SqlitePool) -> Result<()> {
-    sqlx::raw_sql(
-        "create table if not exists member (
-             mail text primary key check (
-                 mail like '_%@_%' and mail not like '%@%@%' and mail not like '% %'
-             ),
-             name text not null check (name <> ''),
-             city text not null,
-             confirmed integer not null check (confirmed in (0, 1))
-         ) strict;
-         create table if not exists coupon (key text primary key, mail text, code text) strict;
-         create table if not exists expiry (mail text) strict;
-         create table if not exists intake (file text primary key, rows integer not null) strict;",
-    )
-    .execute(pool)
-    .await?;
-    Ok(())
-}
 
 /// What became of the file's rows.
 #[derive(Debug, Default)]
@@ -50,7 +30,7 @@ pub(crate) struct Intake {
 /// Takes in every row that an earlier start has not.
 pub(crate) async fn take(
     client: &Client,
-    pool: &SqlitePool,
+    club: &Club,
     file: &Path,
     latency: &Latency,
 ) -> Result<Intake> {
@@ -63,7 +43,7 @@ pub(crate) async fn take(
         )
         .into());
     }
-    let mut intake = Intake { before: resume(pool, file).await?, ..Intake::default() };
+    let mut intake = Intake { before: resume(club, file).await?, ..Intake::default() };
     let mut pace = tokio::time::interval(PACE);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for (number, record) in (1..).zip(reader.records()) {
@@ -73,7 +53,7 @@ pub(crate) async fn take(
         match record {
             Ok(record) => {
                 pace.tick().await;
-                match register(client, &record, number, latency).await? {
+                match register(client, club, &record, number, latency).await? {
                     Verdict::Taken => intake.taken += 1,
                     Verdict::Refused => intake.refused += 1,
                 }
@@ -87,23 +67,24 @@ pub(crate) async fn take(
 }
 
 /// How many rows earlier starts have taken in.
-async fn resume(pool: &SqlitePool, file: &Path) -> Result<u64> {
+async fn resume(club: &Club, file: &Path) -> Result<u64> {
     let file = file.canonicalize()?.display().to_string();
-    sqlx::query(
-        "insert into intake (file, rows) select ?, 0 where not exists (select * from intake)",
-    )
-    .bind(&file)
-    .execute(pool)
-    .await?;
-    let (known, rows): (String, u64) =
-        sqlx::query_as("select file, rows from intake").fetch_one(pool).await?;
-    if known != file {
-        return Err(format!(
-            "this database was filled from {known}; give another one with --dir, or remove quickstart.db and quickstart-maildir"
+    let insert = club.sql("insert into intake (file, taken) values (?, 0)");
+    let earlier: Option<(String, i64)> = on!(club, DB, pool => {
+        let earlier = sqlx::query_as("select file, taken from intake").fetch_optional(pool).await?;
+        if earlier.is_none() {
+            sqlx::query(insert).bind(&file).execute(pool).await?;
+        }
+        earlier
+    });
+    match earlier {
+        None => Ok(0),
+        Some((known, taken)) if known == file => Ok(taken as u64),
+        Some((known, _)) => Err(format!(
+            "this database was filled from {known}; give another one with --dir or --database, or remove what that has left"
         )
-        .into());
+        .into()),
     }
-    Ok(rows)
 }
 
 enum Verdict {
@@ -114,6 +95,7 @@ enum Verdict {
 /// One registration: a member and three commands, or nothing at all.
 async fn register(
     client: &Client,
+    club: &Club,
     record: &StringRecord,
     number: u64,
     latency: &Latency,
@@ -122,15 +104,17 @@ async fn register(
     let name = record[0].split_whitespace().collect::<Vec<_>>().join(" ");
     let mail = record[1].trim().to_lowercase();
 
-    let mut tx = client.begin::<Sqlite>().await?;
-    let welcome = submit_send_welcome(&mut tx, mail.clone(), name.clone()).await?;
-    let coupon = submit_issue_coupon(&mut tx, mail.clone()).await?;
-    let expiry = submit_expire_unconfirmed(&mut tx, mail.clone()).delay(CONFIRM_WITHIN).await?;
+    let insert = club.sql("insert into member (mail, name, city, confirmed) values (?, ?, ?, ?)");
+    let note = club.sql("update intake set taken = ?");
+    let sent = on!(club, DB, _pool => {
+        let mut tx = client.begin::<DB>().await?;
+        let welcome = submit_send_welcome(&mut tx, mail.clone(), name.clone()).await?;
+        let coupon = submit_issue_coupon(&mut tx, mail.clone()).await?;
+        let expiry = submit_expire_unconfirmed(&mut tx, mail.clone()).delay(CONFIRM_WITHIN).await?;
 
-    // The commands are submitted and the rules not yet checked: on purpose, to show that the order
-    // does not matter. If this insert fails, the rollback takes the commands with it.
-    let member =
-        sqlx::query("insert into member (mail, name, city, confirmed) values (?, ?, ?, ?)")
+        // The commands are submitted and the rules not yet checked: on purpose, to show that the order
+        // does not matter. If this insert fails, the rollback takes the commands with it.
+        let member = sqlx::query(insert)
             .bind(&mail)
             .bind(&name)
             .bind(record[2].trim())
@@ -141,22 +125,21 @@ async fn register(
             })
             .execute(&mut *tx)
             .await;
-    match member {
-        Ok(_) => {}
-        Err(sqlx::Error::Database(error)) if error.kind() != sqlx::error::ErrorKind::Other => {
-            tx.rollback().await?;
-            return Ok(Verdict::Refused);
+        match member {
+            Ok(_) => {}
+            Err(sqlx::Error::Database(error)) if error.kind() != sqlx::error::ErrorKind::Other => {
+                tx.rollback().await?;
+                return Ok(Verdict::Refused);
+            }
+            Err(error) => return Err(error.into()),
         }
-        Err(error) => return Err(error.into()),
-    }
-    // In the same transaction, so that a restart neither repeats nor skips a row.
-    sqlx::query("update intake set rows = ?").bind(number as i64).execute(&mut *tx).await?;
-    tx.commit().await?;
-    // From here on the three exist, whatever happens to this process, and the first one starts now.
-
-    for (sent, delay) in
+        // In the same transaction, so that a restart neither repeats nor skips a row.
+        sqlx::query(note).bind(number as i64).execute(&mut *tx).await?;
+        tx.commit().await?;
+        // From here on the three exist, whatever happens to this process, and the first one starts now.
         [(welcome, Duration::ZERO), (coupon, Duration::ZERO), (expiry, CONFIRM_WITHIN)]
-    {
+    });
+    for (sent, delay) in sent {
         latency.committed(sent.uid, delay);
     }
     Ok(Verdict::Taken)

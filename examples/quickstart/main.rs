@@ -1,8 +1,11 @@
 //! Registrations in, mails and coupons out, and nothing lost on the way.
 //!
 //! ```text
-//! cargo run --example quickstart [-- [--dir DIR] [FILE.csv]]
+//! cargo run --example quickstart [-- [--database URL] [--dir DIR] [FILE.csv]]
 //! ```
+//!
+//! The database is a SQLite file in `DIR`, or what the URL says: `postgres:`, `mysql:`, `mariadb:` or
+//! `sqlite:`. The code is the same for each of them.
 //!
 //! A club takes registrations from a CSV file. Each one is a transaction: a member, and three
 //! commands that follow from it. Read `handlers.rs` for how a command is declared, `intake.rs` for
@@ -12,6 +15,7 @@
 //! and the audit at the end still counts nothing lost and nothing doubled.
 
 mod audit;
+mod club;
 mod handlers;
 mod intake;
 mod maildir;
@@ -24,10 +28,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use asynccmd::{Client, DeadLetter, Pool, Runtime};
-use sqlx::SqlitePool;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use audit::Expected;
+use club::Club;
 use intake::Intake;
 use maildir::Maildir;
 use report::{Latency, Progress};
@@ -46,21 +49,24 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<ExitCode> {
-    let Options { file, dir } = Options::parse(std::env::args().skip(1))?;
+    let Options { file, database, dir } = Options::parse(std::env::args().skip(1))?;
     let expected = Expected::read(&file)?;
 
-    let pool = open(&dir.join("quickstart.db")).await?;
-    asynccmd::migrate(&pool).await?;
-    intake::create_tables(&pool).await?;
+    let club = match database {
+        Some(url) => Club::at(&url).await?,
+        None => Club::in_file(&dir.join("quickstart.db")).await?,
+    };
+    asynccmd::migrate(&club).await?;
+    club.create_tables().await?;
     let maildir = Maildir::open(dir.join("quickstart-maildir"))?;
     let progress = Progress::new(3 * expected.members());
     let latency = Latency::default();
 
     // All commands of this binary are found at link time. What they need besides is given here, and
     // `start` refuses, naming the handler, if anything is missing.
-    let runtime = Runtime::builder(pool.clone())
+    let runtime = Runtime::builder(&club)
         .name("quickstart")
-        .state(pool.clone())
+        .state(club.clone())
         .state(maildir.clone())
         // With threads of its own: its handlers block them, and delay nobody else.
         .pool(Pool::new("marketing").workers(4).threads(4))
@@ -84,7 +90,7 @@ async fn run() -> Result<ExitCode> {
         .await?;
     let client = runtime.client();
 
-    let work = work(&client, &pool, &file, &latency, &progress);
+    let work = work(&client, &club, &file, &latency, &progress);
     let outcome = tokio::select! {
         outcome = work => outcome.map(Some),
         // Dropping the work rolls back the row it was at. (A service that only executes writes
@@ -95,7 +101,7 @@ async fn run() -> Result<ExitCode> {
     let code = match outcome {
         Ok(Some(intake)) => {
             println!("{intake}");
-            conclude(&client, &latency, &expected, &pool, &maildir).await
+            conclude(&client, &latency, &expected, &club, &maildir).await
         }
         Ok(None) => {
             println!("stopped; nothing is lost: start it again, and it goes on from here");
@@ -111,12 +117,12 @@ async fn run() -> Result<ExitCode> {
 /// Takes in the file, and returns when every command has ended.
 async fn work(
     client: &Client,
-    pool: &SqlitePool,
+    club: &Club,
     file: &Path,
     latency: &Latency,
     progress: &Progress,
 ) -> Result<Intake> {
-    let mut taking = pin!(intake::take(client, pool, file, latency));
+    let mut taking = pin!(intake::take(client, club, file, latency));
     let mut taken = None;
     let mut tick = tokio::time::interval(Duration::from_millis(200));
     loop {
@@ -139,46 +145,36 @@ async fn conclude(
     client: &Client,
     latency: &Latency,
     expected: &Expected,
-    pool: &SqlitePool,
+    club: &Club,
     maildir: &Maildir,
 ) -> Result<ExitCode> {
     report::print(client, latency).await?;
-    let balanced = audit::print(expected, client, pool, maildir).await?;
+    let balanced = audit::print(expected, client, club, maildir).await?;
     Ok(if balanced { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn open(file: &Path) -> Result<SqlitePool> {
-    let options = SqliteConnectOptions::new()
-        .filename(file)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        // A commit is on the disk when it returns: what `kill -9` cannot undo, a power cut cannot.
-        .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(Duration::from_secs(30));
-    SqlitePool::connect_with(options)
-        .await
-        .map_err(|error| format!("cannot open {}: {error}", file.display()).into())
 }
 
 /// What the command line says.
 struct Options {
     /// The registrations.
     file: PathBuf,
-    /// Where the database and the maildir are.
+    /// The URL of the database, unless it is a file in `dir`.
+    database: Option<String>,
+    /// Where the maildir is.
     dir: PathBuf,
 }
 
 impl Options {
     fn parse(args: impl IntoIterator<Item = String>) -> Result<Self> {
-        let mut file = None;
+        let (mut file, mut database) = (None, None);
         let mut dir = PathBuf::from(".");
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
+                "--database" => database = Some(args.next().ok_or("--database needs a URL")?),
                 "--dir" => dir = args.next().ok_or("--dir needs a directory")?.into(),
                 flag if flag.starts_with('-') => {
                     return Err(format!(
-                        "unknown option {flag}; usage: quickstart [--dir DIR] [FILE.csv]"
+                        "unknown option {flag}; usage: quickstart [--database URL] [--dir DIR] [FILE.csv]"
                     )
                     .into());
                 }
@@ -187,6 +183,6 @@ impl Options {
             }
         }
         let shipped = || Path::new(env!("CARGO_MANIFEST_DIR")).join("data/registrations.csv");
-        Ok(Self { file: file.unwrap_or_else(shipped), dir })
+        Ok(Self { file: file.unwrap_or_else(shipped), database, dir })
     }
 }

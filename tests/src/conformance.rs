@@ -204,6 +204,48 @@ macro_rules! conformance {
                 suspects_run_one_at_a_time,
                 a_living_instance_keeps_its_commands,
             }
+            takeover {
+                a_stuck_instance_gives_its_rows_up,
+                an_outage_longer_than_the_stall_timeout_kills_nobody,
+            }
+            stale {
+                a_stale_attempt_changes_nothing_whatever_its_end,
+            }
+            locked {
+                a_locked_row_delays_no_other_end,
+                a_locked_row_delays_no_other_start,
+                a_locked_row_delays_no_others_recovery,
+                a_locked_row_delays_no_other_kill,
+            }
+            races {
+                racing_transactions_make_one_row_at_every_isolation,
+                a_waiting_duplicate_holds_up_nobody_else,
+            }
+            deploy {
+                a_rolling_deploy_burns_no_attempt,
+                newer_tables_refuse_the_next_start_only,
+            }
+            texts {
+                every_column_takes_the_widest_characters,
+                a_payload_of_five_megabytes_comes_back_as_it_was,
+                an_error_is_cut_between_characters_at_every_offset,
+                a_reason_ends_between_characters,
+            }
+            zones {
+                sessions_in_another_time_zone_agree_on_every_moment,
+            }
+            fleet {
+                two_instances_share_the_work_evenly,
+                four_instances_share_the_work_evenly,
+                eight_instances_share_the_work_evenly,
+            }
+            storm {
+                a_storm_loses_and_doubles_nothing,
+            }
+            bulk {
+                a_batch_of_a_hundred_thousand_answers_in_its_order,
+                a_large_batch_honours_unique_keys,
+            }
         );
     };
     (@ $back:ty, $($file:ident { $($case:ident),* $(,)? })*) => {

@@ -3,7 +3,7 @@
 //! `harness` and `setting` are what a case needs around it, `gate` and `act` are handlers in the hands of
 //! a case; `cases` are the promises, a file a subject. The files under `tests/` run them: one a back end,
 //! and one each for what needs processes of its own. For those `process` starts and signals processes,
-//! and `work` is what the binary `worker` runs in them.
+//! `server` is a database server of a test's own, and `work` is what the binary `worker` runs.
 
 pub mod act;
 pub mod cases;
@@ -11,5 +11,6 @@ mod conformance;
 pub mod gate;
 pub mod harness;
 pub mod process;
+pub mod server;
 pub mod setting;
 pub mod work;

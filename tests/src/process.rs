@@ -123,24 +123,17 @@ impl Process {
     /// # Panics
     /// As [`says`](Self::says).
     pub async fn says_times(&self, words: &str, times: usize) -> Vec<String> {
-        let wanted = format!("{words} ");
-        let found = |lines: &[String]| -> Vec<String> {
-            let found = lines.iter().filter_map(|line| {
-                if line == words { Some("") } else { line.strip_prefix(&wanted) }
-            });
-            found.map(str::to_owned).collect()
-        };
         let mut count = self.out.count.clone();
         let reached = async {
             loop {
                 let _ = count.borrow_and_update();
-                let lines = found(&self.lines());
+                let lines = told(&self.lines(), words);
                 if lines.len() >= times {
                     return Some(lines);
                 }
                 if count.changed().await.is_err() {
                     // The last lines may have come with the end.
-                    return Some(found(&self.lines())).filter(|lines| lines.len() >= times);
+                    return Some(told(&self.lines(), words)).filter(|lines| lines.len() >= times);
                 }
             }
         };
@@ -150,6 +143,17 @@ impl Process {
             Err(_) => "went on too long without",
         };
         self.give_up(&format!("{not} saying {words:?} {times} times"))
+    }
+
+    /// Writes a line to it, and waits for a line that begins with these words and was not there before.
+    /// Returns the rest of it.
+    ///
+    /// # Panics
+    /// As [`say`](Self::say) and [`says`](Self::says).
+    pub async fn ask(&mut self, line: &str, words: &str) -> String {
+        let before = told(&self.lines(), words).len();
+        self.say(line).await;
+        self.says_times(words, before + 1).await.swap_remove(before)
     }
 
     /// Waits for its end.
@@ -183,6 +187,13 @@ impl Process {
             tail(self.errors())
         );
     }
+}
+
+/// The rest of each line that begins with these words.
+fn told(lines: &[String], words: &str) -> Vec<String> {
+    let rest = lines.iter().filter_map(|line| line.strip_prefix(words));
+    let whole = rest.filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    whole.map(|rest| rest.trim_start().to_owned()).collect()
 }
 
 /// Asks again and again until the answer is `wanted`.

@@ -1,8 +1,8 @@
 //! What the binary `worker` runs: commands whose attempts start, wait, end and die on order.
 //!
 //! Every start and every end of an attempt is told twice: as a line on standard output, for the test
-//! that waits for it, and as a line of a file beside the database, which outlives every process and
-//! counts the effects of each command by its idempotency key.
+//! that waits for it, and as a line of a file outside of the database, which outlives every process
+//! and counts the effects of each command by its idempotency key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use asynccmd::{CommandError, CommandId, Context, Registry, command};
+use asynccmd::{Backend, BoxFuture, CommandError, CommandId, Context, Outcome, Registry, command};
 use serde::{Deserialize, Serialize};
-use sqlx::Sqlite;
 use tokio::sync::watch;
+
+use crate::act::Act;
 
 /// What an attempt does once its row is no longer its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,9 +27,14 @@ pub enum Late {
     Succeed,
     /// Returns an error.
     Fail,
+    /// Asks to run later.
+    Snooze,
     /// Ends the command in a transaction of its own. Of an async attempt there is no time for it.
     FinishIn,
 }
+
+/// How long a command that is snoozed too late would be away.
+const LATER: Duration = Duration::from_secs(3600);
 
 /// Waits for a gate, if it names one.
 #[command(type = "work.hold", mode = "async_pool", max_retry = 3, backoff = "fixed(100ms)")]
@@ -37,7 +43,7 @@ pub async fn hold(
     late: Late,
     #[state] desk: Desk,
     ctx: &Context,
-) -> Result<u32, CommandError> {
+) -> Result<Outcome<u32>, CommandError> {
     let attempt = desk.start(ctx);
     ctx.progress(0.5, format!("held by {}", std::process::id()));
     if late == Late::Nothing {
@@ -50,13 +56,14 @@ pub async fn hold(
                 attempt.leave("cancelled");
                 return match late {
                     Late::Fail => Err("too late".into()),
-                    _ => Ok(0),
+                    Late::Snooze => Ok(Outcome::Snooze(LATER)),
+                    _ => Ok(Outcome::Success(0)),
                 };
             }
         }
     }
     attempt.leave("finished");
-    Ok(std::process::id())
+    Ok(Outcome::Success(std::process::id()))
 }
 
 /// Blocks its thread until a gate opens, whatever it is told.
@@ -65,8 +72,9 @@ pub fn block(
     gate: String,
     late: Late,
     #[state] desk: Desk,
+    #[state] finish_in: Act,
     ctx: &Context,
-) -> Result<u32, CommandError> {
+) -> Result<Outcome<u32>, CommandError> {
     let attempt = desk.start(ctx);
     ctx.progress(0.5, format!("held by {}", std::process::id()));
     let threads = tokio::runtime::Handle::current();
@@ -80,33 +88,55 @@ pub fn block(
     }
     if !ctx.lease_lost() {
         attempt.leave("finished");
-        return Ok(std::process::id());
+        return Ok(Outcome::Success(std::process::id()));
     }
     ctx.progress(0.9, "too late");
     match late {
         Late::Nothing | Late::Succeed => {
             attempt.leave("late");
-            Ok(0)
+            Ok(Outcome::Success(0))
         }
         Late::Fail => {
             attempt.leave("late");
             Err("too late".into())
         }
-        Late::FinishIn => threads.block_on(async {
-            let mut tx = ctx.client().begin::<Sqlite>().await?;
-            match ctx.finish_in(&mut tx, 0u32).await {
-                Ok(()) => {
-                    tx.commit().await?;
-                    attempt.leave("ended");
-                    Ok(0)
-                }
-                Err(error) => {
-                    attempt.leave("refused");
-                    Err(error.into())
-                }
-            }
-        }),
+        Late::Snooze => {
+            attempt.leave("late");
+            Ok(Outcome::Snooze(LATER))
+        }
+        Late::FinishIn => {
+            let ended = threads.block_on(finish_in.run(ctx));
+            attempt.leave(if ended.is_ok() { "ended" } else { "refused" });
+            ended.map(|()| Outcome::Success(0))
+        }
     }
+}
+
+/// What [`block`] does to end its command in a transaction of its own, on this kind of database.
+pub fn finish_in<DB: Backend>() -> Act {
+    fn end<DB: Backend>(ctx: &Context) -> BoxFuture<'_, Result<(), CommandError>> {
+        Box::pin(async move {
+            let mut tx = ctx.client().begin::<DB>().await?;
+            ctx.finish_in(&mut tx, 0u32).await?;
+            tx.commit().await?;
+            Ok(())
+        })
+    }
+    Act::new(end::<DB>)
+}
+
+/// Works for so many milliseconds.
+#[command(type = "work.toil", mode = "async_pool", max_retry = 1000)]
+pub async fn toil(
+    milliseconds: u64,
+    #[state] desk: Desk,
+    ctx: &Context,
+) -> Result<u32, CommandError> {
+    let attempt = desk.start(ctx);
+    // The work itself, not a way to wait for something.
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+    attempt.leave("finished");
+    Ok(std::process::id())
 }
 
 /// Takes its process down.
@@ -121,11 +151,12 @@ pub async fn abort(#[state] desk: Desk, ctx: &Context) -> Result<(), CommandErro
 /// # Panics
 /// At a name that is none.
 pub fn registry(only: &[String]) -> Registry {
-    let all = ["hold", "block", "abort"].map(str::to_owned);
+    let all = ["hold", "block", "toil", "abort"].map(str::to_owned);
     let only = if only.is_empty() { &all[..] } else { only };
     let registry = only.iter().fold(Registry::builder(), |registry, name| match name.as_str() {
         "hold" => registry.add::<Hold>(),
         "block" => registry.add::<Block>(),
+        "toil" => registry.add::<Toil>(),
         "abort" => registry.add::<Abort>(),
         name => panic!("no command is called {name}"),
     });
@@ -140,12 +171,12 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A desk for a database file, with no gate open but the one without a name.
+    /// A desk with no gate open but the one without a name, whose file of effects is in `dir`.
     ///
     /// # Errors
-    /// If the file of effects cannot be opened.
-    pub fn new(database: &Path) -> io::Result<Self> {
-        let effects = OpenOptions::new().create(true).append(true).open(effects_of(database))?;
+    /// If that cannot be opened.
+    pub fn new(dir: &Path) -> io::Result<Self> {
+        let effects = OpenOptions::new().create(true).append(true).open(effects_in(dir))?;
         Ok(Self {
             open: watch::Sender::new(BTreeSet::from([String::new()])),
             effects: Arc::new(effects),
@@ -213,8 +244,8 @@ impl Drop for Attempt<'_> {
     }
 }
 
-fn effects_of(database: &Path) -> PathBuf {
-    database.with_extension("effects")
+fn effects_in(dir: &Path) -> PathBuf {
+    dir.join("effects")
 }
 
 /// One line of the file of effects.
@@ -232,8 +263,8 @@ pub struct Effect {
 ///
 /// # Panics
 /// If the file cannot be read, or if two commands share an idempotency key.
-pub fn effects(database: &Path) -> BTreeMap<CommandId, Vec<Effect>> {
-    let text = std::fs::read_to_string(effects_of(database)).unwrap();
+pub fn effects(dir: &Path) -> BTreeMap<CommandId, Vec<Effect>> {
+    let text = std::fs::read_to_string(effects_in(dir)).unwrap();
     let (mut effects, mut keys) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();

@@ -1,3 +1,113 @@
-//! Every case on PostgreSQL, and what PostgreSQL alone has.
+//! Every case on PostgreSQL, and what PostgreSQL alone has: news between instances.
+
+use std::time::Duration;
+
+use asynccmd::{Client, CommandError, Context, Kill, Poll, Registry, Runtime, command};
+use asynccmd_tests::gate::Gate;
+use asynccmd_tests::harness::{Back as _, Log, OnPostgres, row, until_number, until_row};
+use asynccmd_tests::setting::DAY;
 
 asynccmd_tests::conformance!(asynccmd_tests::harness::OnPostgres);
+
+#[command(type = "postgres.note", mode = "async_pool")]
+async fn note(#[state] log: Log, ctx: &Context) -> Result<(), CommandError> {
+    log.add(ctx, "note");
+    Ok(())
+}
+
+#[command(type = "postgres.waits", mode = "async_pool")]
+async fn waits(#[state] gate: Gate) -> Result<(), CommandError> {
+    gate.pass().await;
+    Ok(())
+}
+
+/// A runtime that nothing but news wakes: no poll and no heartbeat within the hour.
+async fn listening(back: &OnPostgres, log: &Log, gate: &Gate) -> Runtime {
+    let runtime = back
+        .runtime(Registry::builder().add::<Note>().add::<Waits>().build())
+        .state(log.clone())
+        .state(gate.clone())
+        .poll(Poll::fixed_delay(DAY))
+        .stall_timeout(DAY)
+        .start()
+        .await
+        .unwrap();
+    until_number(back, LISTENERS, 1).await;
+    runtime
+}
+
+/// Connections of this database that listen.
+const LISTENERS: &str = "select count(*) from pg_stat_activity
+     where datname = current_database() and query ilike 'listen %' and state = 'idle'";
+
+/// A client elsewhere: of a pool of its own, without a runtime.
+async fn elsewhere(back: &OnPostgres) -> Client {
+    Client::new(&back.pool_of(2).await)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_elsewhere_is_heard_of() {
+    let back = OnPostgres::create().await;
+    let (log, gate) = (Log::default(), Gate::default());
+    let runtime = listening(&back, &log, &gate).await;
+    let client = elsewhere(&back).await;
+    submit_note(&client).await.unwrap();
+    log.until(1).await;
+    let mut tx = client.begin::<sqlx::Postgres>().await.unwrap();
+    submit_note(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    log.until(2).await;
+    runtime.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_elsewhere_is_heard_of() {
+    let back = OnPostgres::create().await;
+    let (log, gate) = (Log::default(), Gate::default());
+    let runtime = listening(&back, &log, &gate).await;
+    let client = elsewhere(&back).await;
+    let id = submit_waits(&client).await.unwrap().id();
+    gate.until_entered(1).await;
+    let kill: Kill = client.admin().kill(id, "enough");
+    kill.await.unwrap();
+    until_row(&client, id, |row| row.finished_at.is_some()).await;
+    assert_eq!(row(&client, id).await.status, asynccmd::Status::Killed);
+    runtime.shutdown().await;
+}
+
+/// The connection that listens is ended by the server: another one is made, and what came in between is
+/// found then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn news_come_back_after_their_connection_is_lost() {
+    let back = OnPostgres::create().await;
+    let (log, gate) = (Log::default(), Gate::default());
+    let runtime = listening(&back, &log, &gate).await;
+    let client = elsewhere(&back).await;
+    for round in 1..=3 {
+        let ended = LISTENERS.replace("count(*)", "count(pg_terminate_backend(pid))");
+        assert_eq!(back.number(ended).await, 1);
+        submit_note(&client).await.unwrap();
+        log.until(2 * round - 1).await;
+        until_number(&back, LISTENERS, 1).await;
+        submit_note(&client).await.unwrap();
+        log.until(2 * round).await;
+    }
+    runtime.shutdown().await;
+}
+
+/// Without news the shorter poll finds what was submitted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_announces_is_found_by_a_poll() {
+    let back = OnPostgres::create().await;
+    let (log, gate) = (Log::default(), Gate::default());
+    let registry = Registry::builder().add::<Note>().add::<Waits>().build();
+    let runtime = back.runtime(registry).state(log.clone()).state(gate).start().await.unwrap();
+    until_number(&back, LISTENERS, 1).await;
+    let mut tx = back.pool().begin().await.unwrap();
+    submit_note(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    let begin = std::time::Instant::now();
+    log.until(1).await;
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    runtime.shutdown().await;
+}

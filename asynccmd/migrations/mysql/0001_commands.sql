@@ -12,18 +12,17 @@
 create table if not exists async_command (
     id              bigint       not null auto_increment primary key,
     uid             binary(16)   not null,
-    cmd_type        varchar(64)  character set ascii collate ascii_bin not null check (cmd_type <> ''),
+    cmd_type        varchar(64)  character set ascii collate ascii_bin not null,
     biz_key         varchar(128) character set utf8mb4 collate /*!80017 utf8mb4_0900_bin */ /*M! utf8mb4_nopad_bin */ not null default '',
     unique_key      varchar(128) character set utf8mb4 collate /*!80017 utf8mb4_0900_bin */ /*M! utf8mb4_nopad_bin */,
-    unique_scope    smallint     check (unique_scope in (1, 2)),      -- 1: until finished, 2: until started
-    status          varchar(16)  character set ascii collate ascii_bin not null default 'PENDING'
-                    check (status in ('PENDING', 'RUNNING', 'SUCCESS', 'DEAD', 'KILLED')),
-    priority        smallint     not null default 0 check (priority between -2 and 2),
-    shard           smallint     not null default 0 check (shard between 0 and 63),
-    max_retry       int          not null check (max_retry between 1 and 65535),
-    retry_count     int          not null default 0 check (retry_count >= 0),
-    crash_count     int          not null default 0 check (crash_count >= 0),
-    run_no          int          not null default 0 check (run_no >= 0),
+    unique_scope    smallint,      -- 1: until finished, 2: until started
+    status          varchar(16)  character set ascii collate ascii_bin not null default 'PENDING',
+    priority        smallint     not null default 0,
+    shard           smallint     not null default 0,
+    max_retry       int          not null,
+    retry_count     int          not null default 0,
+    crash_count     int          not null default 0,
+    run_no          int          not null default 0,
     next_run_at     datetime(6)  not null,
     claim_token     binary(16),
     claimed_by      bigint,
@@ -37,10 +36,9 @@ create table if not exists async_command (
                     generated always as (case when status = 'PENDING' then cmd_type end) stored,
     -- Whether a holder died: a flag, so that a further death moves no index entry.
     suspect         boolean      generated always as (crash_count > 0) stored,
-    -- The unique key, while the command is live.
-    unique_live     varchar(128) character set utf8mb4 collate /*!80017 utf8mb4_0900_bin */ /*M! utf8mb4_nopad_bin */
-                    generated always as (case when status = 'PENDING' or (status = 'RUNNING' and unique_scope = 1)
-                                              then unique_key end) stored,
+    -- 1 while the command is live.
+    unique_live     boolean      generated always as (case when status = 'PENDING' or (status = 'RUNNING' and unique_scope = 1)
+                                                           then 1 end) stored,
     -- When it ended, if it is DEAD.
     dead_at         datetime(6)  generated always as (case when status = 'DEAD' then finished_at end) stored,
     owner           varchar(64),
@@ -50,15 +48,23 @@ create table if not exists async_command (
     metadata        longtext,
     payload         longtext     not null,
     result          longtext,
-    check ((unique_key is null) = (unique_scope is null)),
-    check ((status = 'RUNNING') = (claim_token is not null)),
-    check ((status = 'RUNNING') = (claimed_by is not null)),
-    check ((status in ('SUCCESS', 'DEAD', 'KILLED')) = (finished_at is not null)),
+    constraint async_command_type check (cmd_type <> ''),
+    constraint async_command_status check (status in ('PENDING', 'RUNNING', 'SUCCESS', 'DEAD', 'KILLED')),
+    constraint async_command_priority check (priority between -2 and 2),
+    constraint async_command_shard check (shard between 0 and 63),
+    constraint async_command_scope check (unique_scope in (1, 2)),
+    constraint async_command_key check ((unique_key is null) = (unique_scope is null)),
+    constraint async_command_counts check (max_retry between 1 and 65535 and retry_count >= 0 and crash_count >= 0 and run_no >= 0),
+    constraint async_command_token check ((status = 'RUNNING') = (claim_token is not null)),
+    constraint async_command_holder check ((status = 'RUNNING') = (claimed_by is not null)),
+    constraint async_command_finished check ((status in ('SUCCESS', 'DEAD', 'KILLED')) = (finished_at is not null)),
     -- Claims, of rows that saw a holder die too: one range a type and level. Every index ends with the
     -- row's number by itself.
     key async_command_due (due_type, suspect, priority, next_run_at),
-    -- Uniqueness, in live states only: any number of rows are null here.
-    unique key async_command_unique (cmd_type, unique_live),
+    -- Uniqueness, in live states only: any number of rows are null in the last column. An ended command
+    -- stays beside its key: a duplicate's insert locks the gap before the live one, and if all ended ones
+    -- were null in the key too, they would all have to pass through the gap before the first.
+    unique key async_command_unique (cmd_type, unique_key, unique_live),
     -- What a business key has been through; cancel and reschedule.
     key async_command_trace (cmd_type, biz_key),
     -- Dead letters.

@@ -1,9 +1,7 @@
 //! What the scenarios need of a database beyond asynccmd: fresh databases, generated rows, counters, and
 //! the plain SQL that the runtime is measured against.
 
-#[cfg(feature = "mysql")]
 mod mysql;
-#[cfg(feature = "postgres")]
 mod postgres;
 mod sqlite;
 
@@ -87,9 +85,7 @@ pub(crate) enum Generated {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sqlite,
-    #[cfg(feature = "postgres")]
     Postgres,
-    #[cfg(feature = "mysql")]
     Mysql,
 }
 
@@ -98,9 +94,7 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
-            #[cfg(feature = "postgres")]
             Self::Postgres => "postgres",
-            #[cfg(feature = "mysql")]
             Self::Mysql => "mysql",
         }
     }
@@ -110,24 +104,15 @@ impl Kind {
         match (self, rows) {
             // Plain SQL in the process takes 5 µs a row: here the runtime's own cost shows.
             (Self::Sqlite, _) => 0.5,
-            #[cfg(feature = "postgres")]
             (Self::Postgres, _) => 0.8,
-            #[cfg(feature = "mysql")]
             (Self::Mysql, Rows::Kept) => 0.85,
-            #[cfg(feature = "mysql")]
             (Self::Mysql, Rows::Deleted) => 0.8,
         }
     }
 
     /// Whether a submit in one process wakes the runtime in another.
     pub(crate) fn wakes_across_processes(self) -> bool {
-        match self {
-            Self::Sqlite => false,
-            #[cfg(feature = "postgres")]
-            Self::Postgres => true,
-            #[cfg(feature = "mysql")]
-            Self::Mysql => false,
-        }
+        matches!(self, Self::Postgres)
     }
 
     /// Whether old versions of rows stay where claims look for as long as somebody holds a snapshot.
@@ -137,11 +122,7 @@ impl Kind {
 
     /// Whether a drain is promised to be as fast while somebody holds a snapshot; elsewhere it is measured.
     pub(crate) fn is_flat_under_a_snapshot(self) -> bool {
-        #[cfg(feature = "postgres")]
-        if self == Self::Postgres {
-            return true;
-        }
-        false
+        matches!(self, Self::Postgres)
     }
 
     /// The most statements a second of an idle instance.
@@ -152,27 +133,22 @@ impl Kind {
     /// What the log is called whose bytes are counted.
     pub(crate) fn log(self) -> &'static str {
         match self {
-            Self::Sqlite => "WAL",
-            #[cfg(feature = "postgres")]
-            Self::Postgres => "WAL",
-            #[cfg(feature = "mysql")]
+            Self::Sqlite | Self::Postgres => "WAL",
             Self::Mysql => "redo log",
         }
     }
 }
 
-/// How a day is far enough.
+/// When generated rows of the future are due.
 const TOMORROW: Duration = Duration::from_secs(86_400);
 
 /// The server behind a URL.
 pub(crate) async fn open(url: &str) -> Result<Box<dyn Server>> {
     match url.split_once(':').map(|(scheme, _)| scheme) {
         Some("sqlite") => Ok(Box::new(sqlite::Directory::open(url)?)),
-        #[cfg(feature = "postgres")]
         Some("postgres" | "postgresql") => Ok(Box::new(postgres::Cluster::open(url).await?)),
-        #[cfg(feature = "mysql")]
         Some("mysql" | "mariadb") => Ok(Box::new(mysql::Host::open(url).await?)),
-        _ => Err(format!("`{url}` is no URL of a database that this bench was built for").into()),
+        _ => Err(format!("`{url}` is no URL of SQLite, PostgreSQL, MySQL or MariaDB").into()),
     }
 }
 
@@ -180,10 +156,8 @@ pub(crate) async fn open(url: &str) -> Result<Box<dyn Server>> {
 pub(crate) async fn reopen(url: &str) -> Result<Database> {
     match url.split_once(':').map(|(scheme, _)| scheme) {
         Some("sqlite") => sqlite::reopen(url).await,
-        #[cfg(feature = "postgres")]
         Some("postgres" | "postgresql") => Ok((&sqlx::PgPool::connect(url).await?).into()),
-        #[cfg(feature = "mysql")]
         Some("mysql" | "mariadb") => Ok((&sqlx::MySqlPool::connect(url).await?).into()),
-        _ => Err(format!("`{url}` is no URL of a database that this bench was built for").into()),
+        _ => Err(format!("`{url}` is no URL of SQLite, PostgreSQL, MySQL or MariaDB").into()),
     }
 }

@@ -1,9 +1,12 @@
 //! A worker process, as the crash tests order it.
 //!
 //! ```text
-//! worker FILE [--stall MS] [--grace MS] [--workers N] [--only NAME]… [--open GATE]… [--lose-claims N]
-//! worker FILE --migrate [--wal]
+//! worker URL DIR [--stall MS] [--grace MS] [--workers N] [--only NAME]… [--open GATE]… [--lose-claims N]
+//! worker URL DIR --migrate [--bare]
 //! ```
+//!
+//! The database of `URL` is of any kind; the file of effects is in `DIR`. `--bare` connects as the URL
+//! says and no more, as a caller's first pool may.
 //!
 //! Says `READY instance`, then what its attempts do, `HEALTH up` or `HEALTH down …` and `INSTANCE id`
 //! when asked, `LOST n` claim replies, and `STOPPED` after a shutdown by SIGTERM or SIGINT. Takes
@@ -12,7 +15,7 @@
 
 use std::error::Error;
 use std::io::BufRead as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::process::exit;
 use std::sync::Arc;
@@ -20,23 +23,28 @@ use std::time::Duration;
 
 use asynccmd::testing::Faults;
 use asynccmd::{Pool, Runtime};
-use asynccmd_tests::harness::OnSqlite;
-use asynccmd_tests::work::{Desk, registry};
+use asynccmd_tests::harness::{Back, OnMysql, OnPostgres, OnSqlite};
+use asynccmd_tests::work::{Desk, finish_in, registry};
 use futures_util::FutureExt as _;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let orders = Orders::parse(std::env::args().skip(1))?;
-    if orders.migrate {
-        return migrate(&orders).await;
+    match orders.url.split(':').next() {
+        Some("mysql") => run::<OnMysql>(orders).await,
+        Some("postgres") => run::<OnPostgres>(orders).await,
+        Some("sqlite") => run::<OnSqlite>(orders).await,
+        _ => Err(format!("no back end for {}", orders.url).into()),
     }
-    let desk = Desk::new(&orders.file)?;
+}
+
+async fn run<B: Back>(orders: Orders) -> Result<(), Box<dyn Error>> {
+    if orders.migrate {
+        return migrate::<B>(&orders).await;
+    }
+    let desk = Desk::new(&orders.dir)?;
     orders.open.iter().for_each(|gate| desk.open(gate));
-    let pool = SqlitePoolOptions::new()
-        .max_connections(4)
-        .connect_with(OnSqlite::options(&orders.file))
-        .await?;
+    let pool = B::pool_at(&orders.url, 4).await;
     asynccmd::migrate(&pool).await?;
     let faults = Faults::new();
     faults.drop_claim_replies(orders.lose_claims);
@@ -44,6 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .name(format!("worker {}", std::process::id()))
         .registry(registry(&orders.only))
         .state(desk.clone())
+        .state(finish_in::<B::DB>())
         .pool(Pool::new("default").workers(orders.workers))
         .stall_timeout(orders.stall)
         .grace(orders.grace)
@@ -88,16 +97,15 @@ fn obey(runtime: &Arc<Runtime>, desk: &Desk, faults: &Faults, threads: &tokio::r
     exit(9);
 }
 
-/// Makes the tables of a file when it is told to, beside others who do.
-async fn migrate(orders: &Orders) -> Result<(), Box<dyn Error>> {
-    let options = if orders.wal {
-        OnSqlite::options(&orders.file)
-    } else {
-        SqliteConnectOptions::new().filename(&orders.file).create_if_missing(true)
-    };
-    let pool = SqlitePool::connect_lazy_with(options);
+/// Makes the tables of a database when it is told to, beside others who do.
+async fn migrate<B: Back>(orders: &Orders) -> Result<(), Box<dyn Error>> {
     println!("READY");
     std::io::stdin().lock().read_line(&mut String::new())?;
+    let pool = if orders.bare {
+        sqlx::Pool::<B::DB>::connect(&orders.url).await?
+    } else {
+        B::pool_at(&orders.url, 4).await
+    };
     asynccmd::migrate(&pool).await?;
     println!("MIGRATED");
     Ok(())
@@ -105,7 +113,8 @@ async fn migrate(orders: &Orders) -> Result<(), Box<dyn Error>> {
 
 /// The command line.
 struct Orders {
-    file: PathBuf,
+    url: String,
+    dir: PathBuf,
     stall: Duration,
     grace: Duration,
     workers: usize,
@@ -113,13 +122,14 @@ struct Orders {
     open: Vec<String>,
     lose_claims: usize,
     migrate: bool,
-    wal: bool,
+    bare: bool,
 }
 
 impl Orders {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
         let mut orders = Self {
-            file: Path::new(&args.next().ok_or("no file given")?).to_owned(),
+            url: args.next().ok_or("no database given")?,
+            dir: args.next().ok_or("no folder given")?.into(),
             stall: Duration::from_secs(1),
             grace: Duration::from_secs(25),
             workers: 16,
@@ -127,7 +137,7 @@ impl Orders {
             open: Vec::new(),
             lose_claims: 0,
             migrate: false,
-            wal: false,
+            bare: false,
         };
         while let Some(option) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{option} needs a value"));
@@ -139,7 +149,7 @@ impl Orders {
                 "--open" => orders.open.push(value()?),
                 "--lose-claims" => orders.lose_claims = value()?.parse()?,
                 "--migrate" => orders.migrate = true,
-                "--wal" => orders.wal = true,
+                "--bare" => orders.bare = true,
                 _ => return Err(format!("unknown option {option}").into()),
             }
         }

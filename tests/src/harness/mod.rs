@@ -1,5 +1,6 @@
 //! What a case needs of a back end, and a log of what handlers did.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -11,8 +12,18 @@ use asynccmd::{
 };
 use tokio::sync::watch;
 
+pub use mysql::{OnMysql, OnMysqlInTwoSteps};
 pub use postgres::OnPostgres;
 pub use sqlite::OnSqlite;
+
+/// A way to begin a transaction.
+#[derive(Debug)]
+pub struct Begin {
+    /// The statement, or several.
+    pub statement: &'static str,
+    /// From its begin on nobody else writes.
+    pub exclusive: bool,
+}
 
 /// A database of a test's own, of one kind.
 pub trait Back: Sized + Send + Sync + 'static {
@@ -25,9 +36,31 @@ pub trait Back: Sized + Send + Sync + 'static {
     /// The largest version of a payload that its column takes.
     const LARGEST_VERSION: i64;
 
+    /// How a caller may begin a transaction.
+    const BEGINS: &'static [Begin];
+
+    /// A new database with nothing in it.
+    fn empty() -> impl Future<Output = Self> + Send;
+
     /// A new, migrated database, with a table of the business beside the commands:
     /// `effect (command, note)`.
-    fn create() -> impl Future<Output = Self> + Send;
+    fn create() -> impl Future<Output = Self> + Send {
+        async {
+            let back = Self::empty().await;
+            asynccmd::migrate(back.database()).await.unwrap();
+            back.execute(
+                "create table effect (command bigint not null, note varchar(200) not null)",
+            )
+            .await;
+            back
+        }
+    }
+
+    /// Where it is, for a process of its own.
+    fn url(&self) -> String;
+
+    /// A pool of so many connections on the database of a URL, as a user would make it.
+    fn pool_at(url: &str, connections: u32) -> impl Future<Output = sqlx::Pool<Self::DB>> + Send;
 
     /// Its pool, as a user would make it.
     fn pool(&self) -> &sqlx::Pool<Self::DB>;
@@ -36,10 +69,24 @@ pub trait Back: Sized + Send + Sync + 'static {
     fn database(&self) -> Database;
 
     /// A further pool on the same database, with so many connections.
-    fn pool_of(&self, connections: u32) -> impl Future<Output = sqlx::Pool<Self::DB>> + Send;
+    fn pool_of(&self, connections: u32) -> impl Future<Output = sqlx::Pool<Self::DB>> + Send {
+        async move { Self::pool_at(&self.url(), connections).await }
+    }
 
     /// This pool for asynccmd.
     fn database_of(pool: &sqlx::Pool<Self::DB>) -> Database;
+
+    /// A transaction of a caller's, begun in one of the ways of [`BEGINS`](Self::BEGINS).
+    fn begin(
+        &self,
+        how: &Begin,
+    ) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send {
+        async { self.pool().begin_with(how.statement).await.unwrap() }
+    }
+
+    /// A further pool, whose sessions are in a time zone half a day from the server's; a plain one
+    /// where sessions have no zone.
+    fn pool_elsewhere(&self) -> impl Future<Output = sqlx::Pool<Self::DB>> + Send;
 
     /// Runs a statement of the test's, in the dialect that all back ends share.
     fn execute(&self, sql: impl Into<String> + Send) -> impl Future<Output = u64> + Send;
@@ -76,6 +123,26 @@ pub trait Back: Sized + Send + Sync + 'static {
 
     /// A transaction beside which no write of a runtime gets through.
     fn hold_everything(&self) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send;
+
+    /// A transaction that has locked a command's row, beside which no runtime can end it.
+    fn hold_row(
+        &self,
+        id: CommandId,
+    ) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send;
+
+    /// Nobody is within a transaction, with locks that would stop others if he were stopped now.
+    fn is_at_rest(&self) -> impl Future<Output = bool> + Send;
+
+    /// The tables are there, and each version of theirs was made once.
+    fn assert_migrated(&self) -> impl Future<Output = ()> + Send {
+        async {
+            let counts = "select count(*) * 1000000 + count(distinct version) * 1000 + max(version)
+                from async_command_migration";
+            let newest = self.number("select max(version) from async_command_migration").await;
+            let each_once = (newest + 1) * 1_000_000 + (newest + 1) * 1000 + newest;
+            assert_eq!(self.number(counts).await, each_once, "rows, versions, newest");
+        }
+    }
 
     /// Puts PENDING commands into the hands of an instance that has died without anybody noticing
     /// yet: RUNNING, with a receipt, and a heartbeat of long ago. Returns the instance's number.
@@ -142,6 +209,11 @@ impl Log {
 
 /// The longest that a case waits for anything.
 pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Whether the long suite runs, `tests/run --long`.
+pub fn long() -> bool {
+    std::env::var_os("ASYNCCMD_LONG").is_some()
+}
 
 /// Awaits something that has to come.
 ///

@@ -6,10 +6,10 @@ use asynccmd::{CommandId, Database};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, PgPool, Postgres};
 
-use super::Back;
+use super::{Back, Begin};
 
 /// The variable that says where the server is.
-pub const URL: &str = "ASYNCCMD_POSTGRES_URL";
+const URL: &str = "ASYNCCMD_POSTGRES_URL";
 
 /// PostgreSQL, in a database of the test's own, which goes with it.
 pub struct OnPostgres {
@@ -29,21 +29,6 @@ impl OnPostgres {
             )
         });
         url.parse().unwrap_or_else(|error| panic!("{URL}={url}: {error}"))
-    }
-
-    /// A new database without any table.
-    pub async fn empty() -> Self {
-        let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
-        let mut conn = Self::server().connect().await.unwrap();
-        Self::execute_on(
-            &mut conn,
-            format!("create database {name} encoding 'UTF8' template template0"),
-        )
-        .await;
-        conn.close().await.unwrap();
-        let options = Self::server().database(&name);
-        let pool = PgPoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
-        Self { pool, name }
     }
 }
 
@@ -73,12 +58,28 @@ impl Back for OnPostgres {
 
     const LARGEST_VERSION: i64 = i32::MAX as i64;
 
-    async fn create() -> Self {
-        let back = Self::empty().await;
-        asynccmd::migrate(&back.pool).await.unwrap();
-        back.execute("create table effect (command bigint not null, note varchar(200) not null)")
-            .await;
-        back
+    const BEGINS: &'static [Begin] = &[
+        Begin { statement: "begin isolation level read committed", exclusive: false },
+        Begin { statement: "begin isolation level repeatable read", exclusive: false },
+        Begin { statement: "begin isolation level serializable", exclusive: false },
+    ];
+
+    async fn empty() -> Self {
+        let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
+        let mut conn = Self::server().connect().await.unwrap();
+        Self::execute_on(
+            &mut conn,
+            format!("create database {name} encoding 'UTF8' template template0"),
+        )
+        .await;
+        conn.close().await.unwrap();
+        let options = Self::server().database(&name);
+        let pool = PgPoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
+        Self { pool, name }
+    }
+
+    fn url(&self) -> String {
+        self.pool.connect_options().to_url_lossy().into()
     }
 
     fn pool(&self) -> &PgPool {
@@ -89,18 +90,29 @@ impl Back for OnPostgres {
         (&self.pool).into()
     }
 
-    async fn pool_of(&self, connections: u32) -> PgPool {
-        let options = PgConnectOptions::clone(&self.pool.connect_options());
+    async fn pool_at(url: &str, connections: u32) -> PgPool {
         PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(Duration::from_secs(20))
-            .connect_with(options)
+            .connect(url)
             .await
             .unwrap()
     }
 
     fn database_of(pool: &PgPool) -> Database {
         pool.into()
+    }
+
+    async fn pool_elsewhere(&self) -> PgPool {
+        PgPoolOptions::new()
+            .max_connections(8)
+            .after_connect(|conn, _| {
+                let zone = sqlx::query("set timezone = 'Australia/Lord_Howe'");
+                Box::pin(async { zone.execute(conn).await.map(drop) })
+            })
+            .connect(&self.url())
+            .await
+            .unwrap()
     }
 
     async fn execute(&self, sql: impl Into<String> + Send) -> u64 {
@@ -162,6 +174,19 @@ impl Back for OnPostgres {
         )
         .await;
         tx
+    }
+
+    async fn hold_row(&self, id: CommandId) -> sqlx::Transaction<'static, Postgres> {
+        let mut tx = self.pool.begin().await.unwrap();
+        let lock = format!("select id from async_command where id = {id} for update");
+        Self::execute_on(&mut tx, lock).await;
+        tx
+    }
+
+    async fn is_at_rest(&self) -> bool {
+        let mut tx = self.pool.begin().await.unwrap();
+        let all = "lock table async_command, async_command_claim, async_command_instance in exclusive mode nowait";
+        sqlx::query(all).execute(&mut *tx).await.is_ok()
     }
 
     async fn hold_by_a_dead_instance(&self, ids: &[CommandId]) -> i64 {

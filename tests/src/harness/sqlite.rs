@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use asynccmd::{CommandId, Database};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
-use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, SqlitePool};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 use tempfile::TempDir;
 
-use super::Back;
+use super::{Back, Begin};
 
 /// SQLite, in a file of a temporary folder.
 pub struct OnSqlite {
@@ -19,11 +20,11 @@ pub struct OnSqlite {
 impl OnSqlite {
     /// The connect options for `file`.
     pub fn options(file: &std::path::Path) -> SqliteConnectOptions {
-        SqliteConnectOptions::new()
-            .filename(file)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .busy_timeout(Duration::from_secs(20))
+        Self::patient(SqliteConnectOptions::new().filename(file).create_if_missing(true))
+    }
+
+    fn patient(options: SqliteConnectOptions) -> SqliteConnectOptions {
+        options.journal_mode(SqliteJournalMode::Wal).busy_timeout(Duration::from_secs(20))
     }
 }
 
@@ -34,15 +35,25 @@ impl Back for OnSqlite {
 
     const LARGEST_VERSION: i64 = i64::MAX;
 
-    async fn create() -> Self {
+    const BEGINS: &'static [Begin] = &[
+        Begin { statement: "begin immediate", exclusive: true },
+        Begin { statement: "begin deferred", exclusive: false },
+    ];
+
+    async fn empty() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = Self::options(&dir.path().join("test.db"));
-        let pool = SqlitePoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
-        asynccmd::migrate(&pool).await.unwrap();
-        let back = Self { pool, dir };
-        back.execute("create table effect (command bigint not null, note varchar(200) not null)")
-            .await;
-        back
+        let pool = SqlitePoolOptions::new().max_connections(8).connect_lazy_with(options);
+        Self { pool, dir }
+    }
+
+    fn url(&self) -> String {
+        self.pool.connect_options().to_url_lossy().into()
+    }
+
+    async fn pool_at(url: &str, connections: u32) -> SqlitePool {
+        let options = Self::patient(url.parse().unwrap());
+        SqlitePoolOptions::new().max_connections(connections).connect_with(options).await.unwrap()
     }
 
     fn pool(&self) -> &SqlitePool {
@@ -53,13 +64,13 @@ impl Back for OnSqlite {
         (&self.pool).into()
     }
 
-    async fn pool_of(&self, connections: u32) -> SqlitePool {
-        let options = SqliteConnectOptions::clone(&self.pool.connect_options());
-        SqlitePoolOptions::new().max_connections(connections).connect_with(options).await.unwrap()
-    }
-
     fn database_of(pool: &SqlitePool) -> Database {
         pool.into()
+    }
+
+    /// Sessions of SQLite have no time zone.
+    async fn pool_elsewhere(&self) -> SqlitePool {
+        self.pool_of(8).await
     }
 
     async fn execute(&self, sql: impl Into<String> + Send) -> u64 {
@@ -101,6 +112,34 @@ impl Back for OnSqlite {
 
     async fn hold_everything(&self) -> sqlx::Transaction<'static, Sqlite> {
         self.pool.begin_with("begin immediate").await.unwrap()
+    }
+
+    async fn hold_row(&self, _id: CommandId) -> sqlx::Transaction<'static, Sqlite> {
+        self.hold_everything().await
+    }
+
+    async fn is_at_rest(&self) -> bool {
+        let options = SqliteConnectOptions::clone(&self.pool.connect_options());
+        let impatient = options.busy_timeout(Duration::from_millis(20));
+        let mut conn = SqliteConnection::connect_with(&impatient).await.unwrap();
+        match conn.begin_with("begin immediate").await {
+            Ok(free) => free.rollback().await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    async fn assert_migrated(&self) {
+        let versions: Vec<i64> = sqlx::query_scalar("select version from async_command_migration")
+            .fetch_all(&self.pool)
+            .await
+            .unwrap();
+        assert_eq!(versions, Vec::from_iter(0..versions.len() as i64), "each of them once");
+        // Of a connection that has not asked for it.
+        let mode: String = sqlx::query_scalar("pragma journal_mode")
+            .fetch_one(&SqlitePool::connect(&self.url()).await.unwrap())
+            .await
+            .unwrap();
+        assert_eq!(mode, "wal");
     }
 
     async fn hold_by_a_dead_instance(&self, ids: &[CommandId]) -> i64 {

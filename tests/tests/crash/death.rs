@@ -1,7 +1,7 @@
 //! Processes that die.
 
 use asynccmd::{CommandDetail, CommandId, Status};
-use asynccmd_tests::harness::Back as _;
+use asynccmd_tests::harness::Back;
 use asynccmd_tests::process::PATIENCE;
 use asynccmd_tests::work::{Late, submit_abort};
 
@@ -9,9 +9,8 @@ use super::site::Site;
 
 /// A handler that takes its process down is started `max_retry + 1` times and is then a dead letter of
 /// kind `crashed`; the commands that run beside it all succeed.
-#[tokio::test]
-async fn a_handler_that_aborts_ends_dead_and_takes_nobody_along() {
-    let site = Site::new().await;
+pub(crate) async fn a_handler_that_aborts_ends_dead_and_takes_nobody_along<B: Back>() {
+    let site = Site::<B>::new().await;
     let guilty = submit_abort(&site.client).max_retry(2).await.unwrap().id();
     let mut beside = site.hold(&[""; 20], Late::Nothing).await;
     // These run when the process dies, the first time at least.
@@ -50,9 +49,8 @@ async fn a_handler_that_aborts_ends_dead_and_takes_nobody_along() {
 }
 
 /// A cluster that died whole is recovered by whoever starts first.
-#[tokio::test]
-async fn a_cluster_that_died_whole_is_recovered_by_the_next_start() {
-    let site = Site::new().await;
+pub(crate) async fn a_cluster_that_died_whole_is_recovered_by_the_next_start<B: Back>() {
+    let site = Site::<B>::new().await;
     let args = ["--workers", "3"];
     let mut workers =
         [site.worker("the first", &args).await, site.worker("the second", &args).await];

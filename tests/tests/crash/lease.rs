@@ -1,22 +1,20 @@
-//! The lease protocol, with two processes on one file.
+//! The lease protocol, with two processes on one database.
 
 use asynccmd::{CommandDetail, Status};
-use asynccmd_tests::harness::Back as _;
+use asynccmd_tests::harness::Back;
 use asynccmd_tests::process::{PATIENCE, Process, Signal, until};
 use asynccmd_tests::work::Late;
-use sqlx::Sqlite;
 
 use super::site::{Burst, CALM, CALM_STALL, Site, health};
 
 /// A process that was stopped past its lease starts nothing of it when it goes on, and changes nothing:
-/// neither by a success, a failure, a progress report nor the end in its own transaction.
-#[tokio::test]
-async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
-    let site = Site::new().await;
-    let mut first = site.worker("the first", &["--workers", "8"]).await;
-    let blocking = [Late::Succeed, Late::Fail, Late::FinishIn];
+/// neither by a success, a failure, a snooze, a progress report nor the end in its own transaction.
+pub(crate) async fn a_stopped_process_changes_nothing_once_its_lease_is_gone<B: Back>() {
+    let site = Site::<B>::new().await;
+    let mut first = site.worker("the first", &["--workers", "10"]).await;
+    let blocking = [Late::Succeed, Late::Fail, Late::FinishIn, Late::Snooze];
     let mut running = site.block("later", &blocking).await;
-    for late in [Late::Nothing, Late::Succeed, Late::Fail] {
+    for late in [Late::Nothing, Late::Succeed, Late::Fail, Late::Snooze] {
         running.extend(site.hold(&["later"], late).await);
     }
     let soon = site.hold(&["soon"], Late::Nothing).await[0];
@@ -28,8 +26,8 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
     let mut second =
         site.worker("the second", &["--open", "later", "--open", "soon", "--open", "slow"]).await;
     let pid = second.id().unwrap().to_string();
-    let all = running.len() + 1 + fast.len() + slow.len();
-    site.until(Status::Success, all).await;
+    let all = [&running[..], &[soon], &fast, &slow].concat();
+    site.until(Status::Success, all.len()).await;
     for id in &running {
         let CommandDetail { row, failures, .. } = site.get(*id).await;
         let by = row.result.unwrap();
@@ -41,7 +39,7 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
     second.signal(Signal::TERM);
     assert!(second.ends(PATIENCE).await.success());
 
-    let ended = site.everything(all).await;
+    let ended = site.everything(&all).await;
     let effects = site.effects();
     // One attempt ends as soon as the process goes on, before anything else can have told it of its
     // loss. Its end is fenced, and the worker that it frees finds the ready rows.
@@ -49,12 +47,12 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
     first.signal(Signal::CONT);
     first.says(&format!("finished {soon} run 1")).await;
     // Its attempts are told that they have lost their rows, and the fenced ones come to their ends.
-    for id in &running[..3] {
+    for id in &running[..4] {
         let told = first.says(&format!("cancelled {id} run 1")).await;
         assert_eq!(told, "lost true");
     }
-    first.says(&format!("dropped {} run 1", running[3])).await;
-    for id in &running[4..] {
+    first.says(&format!("dropped {} run 1", running[4])).await;
+    for id in &running[5..] {
         let told = first.says(&format!("cancelled {id} run 1")).await;
         assert_eq!(told, "lost true");
     }
@@ -62,6 +60,7 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
     first.says(&format!("late {} run 1", running[0])).await;
     first.says(&format!("late {} run 1", running[1])).await;
     first.says(&format!("refused {} run 1", running[2])).await;
+    first.says(&format!("late {} run 1", running[3])).await;
     // Progress is written in the order of its reports: with that of a command of its new lease, that of
     // the fenced attempts has been tried.
     let probe = site.hold(&["probe"], Late::Nothing).await[0];
@@ -70,13 +69,13 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
     })
     .await;
     first.say("open probe").await;
-    site.until(Status::Success, all + 1).await;
+    site.until(Status::Success, all.len() + 1).await;
     // Its shutdown ends after every end that it had to write was written or refused.
     first.signal(Signal::TERM);
     first.says("STOPPED").await;
     assert!(first.ends(PATIENCE).await.success());
 
-    assert_eq!(site.everything(all).await, ended, "the stopped process has changed something");
+    assert_eq!(site.everything(&all).await, ended, "the stopped process has changed something");
     let started = |of: &std::collections::BTreeMap<_, Vec<asynccmd_tests::work::Effect>>| {
         of.values().flatten().filter(|effect| effect.what == "started").count()
     };
@@ -104,9 +103,8 @@ async fn a_stopped_process_changes_nothing_once_its_lease_is_gone() {
 
 /// A claim whose reply is lost after its commit: reconciliation finds the receipt, gives the rows back,
 /// and they run, uncounted.
-#[tokio::test]
-async fn a_claim_without_a_reply_is_given_back_uncounted() {
-    let site = Site::new().await;
+pub(crate) async fn a_claim_without_a_reply_is_given_back_uncounted<B: Back>() {
+    let site = Site::<B>::new().await;
     let mut first = site
         .worker("the first", &[&CALM[..], &["--open", "a", "--lose-claims", "1"]].concat())
         .await;
@@ -128,11 +126,10 @@ async fn a_claim_without_a_reply_is_given_back_uncounted() {
     site.all_is_well(|_| 1).await;
 }
 
-/// The last row of a round cannot be finished, because a writer holds the file; then its process is
+/// The last row of a round cannot be finished, because somebody has locked it; then its process is
 /// killed. The row is recovered, and the round's receipt goes with it.
-#[tokio::test]
-async fn a_row_locked_at_the_last_finish_of_its_round_is_recovered() {
-    let site = Site::new().await;
+pub(crate) async fn a_row_locked_at_the_last_finish_of_its_round_is_recovered<B: Back>() {
+    let site = Site::<B>::new().await;
     let mut first = site.worker("the first", &[]).await;
     let ids = site.hold(&["early", "early", "last"], Late::Nothing).await;
     first.says_times("started", 3).await;
@@ -140,7 +137,7 @@ async fn a_row_locked_at_the_last_finish_of_its_round_is_recovered() {
     first.say("open early").await;
     site.until(Status::Success, 2).await;
 
-    let writer = site.client.begin::<Sqlite>().await.unwrap();
+    let writer = site.hold_row(ids[2]).await;
     first.say("open last").await;
     first.says(&format!("finished {}", ids[2])).await;
     first.kill().await;
@@ -164,10 +161,9 @@ async fn a_row_locked_at_the_last_finish_of_its_round_is_recovered() {
     site.assert_receipts_match_rows().await;
 }
 
-/// A caller that holds the file's write lock for three times `stall_timeout` kills nobody.
-#[tokio::test]
-async fn a_long_write_lock_kills_nobody() {
-    let site = Site::new().await;
+/// A caller who lets nobody else write for three times `stall_timeout` kills nobody.
+pub(crate) async fn a_long_write_lock_kills_nobody<B: Back>() {
+    let site = Site::<B>::new().await;
     let args = [&CALM[..], &["--workers", "2"]].concat();
     let mut workers =
         [site.worker("the first", &args).await, site.worker("the second", &args).await];
@@ -182,7 +178,7 @@ async fn a_long_write_lock_kills_nobody() {
         until("health is up", "up".to_owned(), PATIENCE, async || health(worker).await).await;
     }
 
-    let writer = site.client.begin::<Sqlite>().await.unwrap();
+    let writer = site.hold_everything().await;
     let locked = tokio::time::Instant::now();
     for worker in &mut workers {
         until("health is down", true, CALM_STALL * 3, async || {
@@ -216,9 +212,8 @@ async fn a_long_write_lock_kills_nobody() {
 
 /// An instance whose row is gone while it works goes on under another id: its attempts are told, all
 /// that it held runs again, here or elsewhere, and none of it beside its own earlier run.
-#[tokio::test]
-async fn an_instance_without_its_row_goes_on_under_another_id() {
-    let site = Site::new().await;
+pub(crate) async fn an_instance_without_its_row_goes_on_under_another_id<B: Back>() {
+    let site = Site::<B>::new().await;
     let mut first = site.worker("the first", &[&CALM[..], &["--workers", "4"]].concat()).await;
     let old = first.says("READY").await;
     // The second one does not know what blocks: that has to come back to where it still runs.

@@ -3,26 +3,24 @@
 use std::time::Duration;
 
 use asynccmd::{CommandId, Status};
-use asynccmd_tests::harness::Back as _;
+use asynccmd_tests::harness::Back;
 use asynccmd_tests::process::{PATIENCE, Process, Signal, until};
 use asynccmd_tests::work::Late;
 
 use super::site::{Burst, CALM, Site, health};
 
 /// SIGTERM lets attempts come to their ends; ready rows go back at once, uncounted, and run elsewhere.
-#[tokio::test]
-async fn sigterm_finishes_what_runs_and_gives_back_what_does_not() {
-    graceful(Signal::TERM).await;
+pub(crate) async fn sigterm_finishes_what_runs_and_gives_back_what_does_not<B: Back>() {
+    graceful::<B>(Signal::TERM).await;
 }
 
 /// SIGINT, that is Ctrl-C, does the same.
-#[tokio::test]
-async fn sigint_finishes_what_runs_and_gives_back_what_does_not() {
-    graceful(Signal::INT).await;
+pub(crate) async fn sigint_finishes_what_runs_and_gives_back_what_does_not<B: Back>() {
+    graceful::<B>(Signal::INT).await;
 }
 
-async fn graceful(signal: Signal) {
-    let site = Site::new().await;
+async fn graceful<B: Back>(signal: Signal) {
+    let site = Site::<B>::new().await;
     let mut first = site.worker("the first", &[&CALM[..], &["--workers", "2"]].concat()).await;
     let Burst { fast, slow, .. } = site.overfill(&mut first, async |_: &Process| {}).await;
     first.says(&format!("started {}", slow[1])).await;
@@ -49,9 +47,8 @@ async fn graceful(signal: Signal) {
 
 /// At the end of its grace an async attempt is cancelled and given back. Blocking code cannot be: its
 /// process ends all the same, and the row is recovered as of one who was closing, uncounted.
-#[tokio::test]
-async fn code_that_blocks_past_the_grace_is_recovered_uncounted() {
-    let site = Site::new().await;
+pub(crate) async fn code_that_blocks_past_the_grace_is_recovered_uncounted<B: Back>() {
+    let site = Site::<B>::new().await;
     let mut first = site.worker("the first", &["--grace", "200"]).await;
     let blocked = site.block("never", &[Late::Nothing]).await[0];
     let held = site.hold(&["never"], Late::Nothing).await[0];
@@ -76,9 +73,8 @@ async fn code_that_blocks_past_the_grace_is_recovered_uncounted() {
 }
 
 /// A second signal ends the wait at once.
-#[tokio::test]
-async fn a_second_signal_ends_at_once() {
-    let site = Site::new().await;
+pub(crate) async fn a_second_signal_ends_at_once<B: Back>() {
+    let site = Site::<B>::new().await;
     let mut first = site.worker("the first", &["--grace", "600000"]).await;
     let ids = site.hold(&["never"], Late::Nothing).await;
     let fast = site.hold(&[""; 1], Late::Nothing).await;

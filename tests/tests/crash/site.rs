@@ -1,15 +1,14 @@
-//! A database file, the workers on it, and what became of their commands.
+//! A database, the workers on it, and what became of their commands.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use asynccmd::{Client, CommandDetail, CommandId, Status};
-use asynccmd_tests::harness::{Back as _, OnSqlite};
+use asynccmd::{Client, CommandDetail, CommandId, Filter, Status};
+use asynccmd_tests::harness::Back;
 use asynccmd_tests::process::{PATIENCE, Process, Signal, until};
 use asynccmd_tests::work::{Block, Effect, Hold, Late, effects};
-use sqlx::{Connection as _, SqliteConnection};
+use tempfile::TempDir;
 use tokio::process::Command;
 
 /// Workers that are to be found dead have the shortest `stall_timeout`, one second. This is for those
@@ -18,8 +17,10 @@ pub(crate) const CALM: [&str; 2] = ["--stall", "2000"];
 /// The same.
 pub(crate) const CALM_STALL: Duration = Duration::from_secs(2);
 
-pub(crate) struct Site {
-    back: OnSqlite,
+pub(crate) struct Site<B> {
+    back: B,
+    /// Where the effects are.
+    dir: TempDir,
     pub(crate) client: Client,
 }
 
@@ -33,49 +34,54 @@ pub(crate) struct Burst {
     pub(crate) ready: Vec<CommandId>,
 }
 
-impl Deref for Site {
-    type Target = OnSqlite;
+impl<B> Deref for Site<B> {
+    type Target = B;
 
-    fn deref(&self) -> &OnSqlite {
+    fn deref(&self) -> &B {
         &self.back
     }
 }
 
-impl Site {
+impl<B: Back> Site<B> {
+    /// On a migrated database.
     pub(crate) async fn new() -> Self {
-        let back = OnSqlite::create().await;
-        let client = Client::new(back.pool());
-        Self { back, client }
+        Self::on(B::create().await)
     }
 
-    pub(crate) fn file(&self) -> PathBuf {
-        self.dir.path().join("test.db")
+    /// On a database with nothing in it.
+    pub(crate) async fn empty() -> Self {
+        Self::on(B::empty().await)
+    }
+
+    fn on(back: B) -> Self {
+        let client = Client::new(back.database());
+        Self { back, dir: tempfile::tempdir().unwrap(), client }
+    }
+
+    /// A worker on its way.
+    pub(crate) fn start(&self, name: &str, args: &[&str]) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
+        command.arg(self.url()).arg(self.dir.path()).args(args);
+        Process::start(name, command)
     }
 
     /// A worker that is ready.
     pub(crate) async fn worker(&self, name: &str, args: &[&str]) -> Process {
-        let worker = start(name, self.file(), args);
+        let worker = self.start(name, args);
         worker.says("READY").await;
         worker
     }
 
-    /// Stops a process by SIGSTOP, at a moment when it does not hold the file's write lock: stopped with
-    /// that, it would stop everybody.
+    /// Stops a process by SIGSTOP, at a moment when it holds no lock: stopped with that, it would stop
+    /// others, and on SQLite everybody.
     pub(crate) async fn stop(&self, process: &Process) {
-        let impatient = OnSqlite::options(&self.file()).busy_timeout(Duration::from_millis(20));
-        let mut conn = SqliteConnection::connect_with(&impatient).await.unwrap();
-        until("stopped without the lock", true, PATIENCE, async || {
+        until("stopped without a lock", true, PATIENCE, async || {
             process.signal(Signal::STOP);
-            match conn.begin_with("begin immediate").await {
-                Ok(free) => {
-                    free.rollback().await.unwrap();
-                    true
-                }
-                Err(_) => {
-                    process.signal(Signal::CONT);
-                    false
-                }
+            let at_rest = self.is_at_rest().await;
+            if !at_rest {
+                process.signal(Signal::CONT);
             }
+            at_rest
         })
         .await;
     }
@@ -119,11 +125,25 @@ impl Site {
 
     /// The RUNNING commands that no handler has been started for.
     async fn ready(&self) -> Vec<CommandId> {
-        let held = "select id from async_command where status = 'RUNNING' order by id";
-        let held: Vec<i64> = sqlx::query_scalar(held).fetch_all(self.pool()).await.unwrap();
+        let held = self.all(Filter::new().status(Status::Running)).await;
         // After the rows: what has not started now had not started then.
         let effects = self.effects();
-        held.into_iter().map(CommandId::from).filter(|id| !effects.contains_key(id)).collect()
+        held.into_iter().filter(|id| !effects.contains_key(id)).collect()
+    }
+
+    /// The commands of a filter, oldest first.
+    pub(crate) async fn all(&self, filter: Filter) -> Vec<CommandId> {
+        let mut all: Vec<CommandId> = Vec::new();
+        loop {
+            let mut page = filter.clone().limit(1000);
+            page.before = all.last().copied();
+            let page = self.client.admin().list(page).await.unwrap();
+            if page.is_empty() {
+                all.reverse();
+                return all;
+            }
+            all.extend(page.iter().map(|row| row.id));
+        }
     }
 
     /// Submits commands that block their threads until a gate opens.
@@ -150,7 +170,7 @@ impl Site {
 
     /// What the attempts of every command did.
     pub(crate) fn effects(&self) -> BTreeMap<CommandId, Vec<Effect>> {
-        effects(&self.file())
+        effects(self.dir.path())
     }
 
     /// How often attempts of a command told this.
@@ -163,8 +183,7 @@ impl Site {
     /// often as `starts` says; receipts and rows agree.
     pub(crate) async fn all_is_well(&self, starts: impl Fn(CommandId) -> usize) {
         let effects = self.effects();
-        let rows = self.number("select count(*) from async_command").await;
-        for id in (1..=rows).map(CommandId::from) {
+        for id in self.all(Filter::new()).await {
             let row = self.get(id).await.row;
             let of = effects.get(&id).map(Vec::as_slice).unwrap_or_default();
             let count = |what| of.iter().filter(|effect| effect.what == what).count();
@@ -175,20 +194,14 @@ impl Site {
         self.assert_receipts_match_rows().await;
     }
 
-    /// The first rows with their failures, and every receipt, for a comparison.
-    pub(crate) async fn everything(&self, rows: usize) -> Vec<String> {
+    /// These commands with their failures, and how many receipts there are, for a comparison.
+    pub(crate) async fn everything(&self, ids: &[CommandId]) -> Vec<String> {
         let mut all = Vec::new();
-        for text in [
-            "select json_array(id, status, retry_count, crash_count, run_no, next_run_at, updated_at,
-                 finished_at, kill_reason, last_error, progress, result) from async_command where id <= ?1 order by id",
-            "select json_array(command_id, run_no, kind, at, error) from async_command_failure
-                 where command_id <= ?1 order by command_id, run_no",
-            "select json_array(hex(token), ids) from async_command_claim
-                 where ?1 > 0 order by token",
-        ] {
-            let lines = sqlx::query_scalar::<_, String>(text).bind(rows as i64);
-            all.extend(lines.fetch_all(self.pool()).await.unwrap());
+        for id in ids {
+            all.push(format!("{:?}", self.get(*id).await));
         }
+        let receipts = self.number("select count(*) from async_command_claim").await;
+        all.push(format!("{receipts} receipts"));
         all
     }
 
@@ -200,16 +213,7 @@ impl Site {
     }
 }
 
-/// A worker on its way.
-pub(crate) fn start(name: &str, file: PathBuf, args: &[&str]) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
-    command.arg(file).args(args);
-    Process::start(name, command)
-}
-
 /// The worker's own word on its health.
 pub(crate) async fn health(worker: &mut Process) -> String {
-    let before = worker.lines().iter().filter(|line| line.starts_with("HEALTH ")).count();
-    worker.say("health").await;
-    worker.says_times("HEALTH", before + 1).await.pop().unwrap()
+    worker.ask("health", "HEALTH").await
 }

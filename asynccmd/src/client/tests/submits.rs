@@ -295,3 +295,21 @@ async fn a_stale_snapshot_is_an_aborted_transaction() {
     );
     assert!(aborted.is_transient());
 }
+
+/// A transaction that has read is not made to wait for a writer, and has lost if that one commits.
+#[tokio::test]
+async fn a_read_transaction_beside_a_writer_is_aborted() {
+    let bed = Bed::new().await;
+    let mut tx = bed.client.enlist(bed.pool.begin().await.unwrap());
+    let _: i64 =
+        sqlx::query_scalar("select count(*) from member").fetch_one(&mut *tx).await.unwrap();
+    let mut writer = bed.client.begin::<Sqlite>().await.unwrap();
+    Ping::new("a").submit(&mut writer).await.unwrap();
+    let aborted = Ping::new("b").submit(&mut tx).await.unwrap_err();
+    assert!(
+        matches!(aborted, SubmitError::Store(StoreError::TransactionAborted(_))),
+        "{aborted:?}"
+    );
+    tx.rollback().await.unwrap();
+    writer.commit().await.unwrap();
+}

@@ -46,10 +46,28 @@ fn of_database(error: &sqlx::Error) -> fn(sqlx::Error) -> StoreError {
         }
         // Full, out of memory, no connection left, a node that has not joined its cluster, going down,
         // gone, killed.
-        1021 | 1037 | 1038 | 1040 | 1041 | 1047 | 1053 | 1077 | 1079 | 1080 | 1114 | 1129
-        | 1158..=1161 | 1184 | 1203 | 1317 | 1927 | 2002 | 2003 | 2006 | 2013 | 4031 => {
-            StoreError::Away
-        }
+        1021
+        | 1037
+        | 1038
+        | 1040
+        | 1041
+        | 1047
+        | 1053
+        | 1077
+        | 1079
+        | 1080
+        | 1114
+        | 1129
+        | 1158..=1161
+        | 1184
+        | 1203
+        | 1317
+        | 1927
+        | 2002
+        | 2003
+        | 2006
+        | 2013
+        | 4031 => StoreError::Away,
         _ => StoreError::Database,
     }
 }

@@ -61,31 +61,14 @@ pub(super) async fn over_limit(conn: &mut MySqlConnection, size: usize) -> Resul
 }
 
 /// The same with each draft's parent beside it.
-///
-/// Unique ones come last and in the order of their keys: two transactions that want the same keys then
-/// wait for each other in the same order.
 pub(super) async fn insert_under(
     conn: &mut MySqlConnection,
     drafts: &[Child<'_>],
 ) -> Result<Vec<Inserted>, sqlx::Error> {
     let mut answer: Vec<Option<Inserted>> = vec![None; drafts.len()];
-    let (mut unique, plain): (Vec<usize>, Vec<usize>) =
-        (0..drafts.len()).partition(|at| drafts[*at].0.unique.is_some());
-    for chunk in chunks(drafts, &plain) {
+    let (order, twins) = in_order(drafts);
+    for chunk in chunks(drafts, &order) {
         insert_chunk(conn, drafts, chunk, &mut answer).await?;
-    }
-
-    unique.sort_by_key(|at| (key(drafts[*at].0), *at));
-    // The first of a key is inserted; what it becomes is the answer of the others too.
-    let (mut firsts, mut twins) = (Vec::<usize>::new(), Vec::new());
-    for at in unique {
-        match firsts.last() {
-            Some(&first) if key(drafts[first].0) == key(drafts[at].0) => twins.push((at, first)),
-            _ => firsts.push(at),
-        }
-    }
-    for chunk in chunks(drafts, &firsts) {
-        insert_unique(conn, drafts, chunk, &mut answer).await?;
     }
     for (at, first) in twins {
         answer[at] = answer[first].map(|first| Inserted { created: false, ..first });
@@ -95,6 +78,35 @@ pub(super) async fn insert_under(
             "a unique key was taken and free again {ROUNDS} times during one submit"
         ))
     })
+}
+
+/// The order of the inserts, and those of a key that another one of them has, with that one.
+///
+/// It is the drafts' own, but that unique ones change places with each other until they stand in the
+/// order of their keys: two transactions that want the same keys then wait for each other in turn.
+fn in_order(drafts: &[Child<'_>]) -> (Vec<usize>, Vec<(usize, usize)>) {
+    let mut unique: Vec<usize> =
+        (0..drafts.len()).filter(|at| drafts[*at].0.unique.is_some()).collect();
+    unique.sort_by_key(|at| (key(drafts[*at].0), *at));
+    let mut unique = unique.into_iter();
+    let (mut order, mut twins) = (Vec::with_capacity(drafts.len()), Vec::new());
+    let mut last: Option<usize> = None;
+    for at in 0..drafts.len() {
+        if drafts[at].0.unique.is_none() {
+            order.push(at);
+        } else if let Some(at) = unique.next() {
+            match last {
+                Some(first) if key(drafts[first].0) == key(drafts[at].0) => {
+                    twins.push((at, first));
+                }
+                _ => {
+                    order.push(at);
+                    last = Some(at);
+                }
+            }
+        }
+    }
+    (order, twins)
 }
 
 fn key(draft: &Draft) -> (&'static str, &str) {
@@ -123,7 +135,7 @@ fn chunks<'p>(drafts: &[Child<'_>], positions: &'p [usize]) -> Vec<&'p [usize]> 
 }
 
 /// Inserts a chunk of drafts with different keys, of which some may be taken.
-async fn insert_unique(
+async fn insert_chunk(
     conn: &mut MySqlConnection,
     drafts: &[Child<'_>],
     chunk: &[usize],
@@ -131,7 +143,7 @@ async fn insert_unique(
 ) -> Result<(), sqlx::Error> {
     let mut open = chunk.to_vec();
     for _ in 0..ROUNDS {
-        match insert_chunk(conn, drafts, &open, answer).await {
+        match insert_free(conn, drafts, &open, answer).await {
             Ok(()) => return Ok(()),
             // The statement is undone, the transaction is not.
             Err(error) if is_duplicate(&error) => {}
@@ -146,7 +158,8 @@ async fn insert_unique(
     Ok(())
 }
 
-async fn insert_chunk(
+/// Inserts a chunk of drafts with keys that are free, or nothing of it.
+async fn insert_free(
     conn: &mut MySqlConnection,
     drafts: &[Child<'_>],
     chunk: &[usize],
@@ -159,8 +172,7 @@ async fn insert_chunk(
         return Ok(());
     }
     let first = insert_many(conn, drafts, chunk).await?;
-    let mut missing: HashMap<Uid, usize> =
-        chunk.iter().map(|&at| (drafts[at].0.uid, at)).collect();
+    let mut missing: HashMap<Uid, usize> = chunk.iter().map(|&at| (drafts[at].0.uid, at)).collect();
     let mut from = first;
     while !missing.is_empty() {
         let rows = sqlx::query(include_str!("sql/insert_ids.sql"))
@@ -244,10 +256,8 @@ async fn insert_many(
             )
         })
         .collect();
-    let done = sqlx::query(include_str!("sql/insert_many.sql"))
-        .bind(json(&values)?)
-        .execute(conn)
-        .await?;
+    let done =
+        sqlx::query(include_str!("sql/insert_many.sql")).bind(json(&values)?).execute(conn).await?;
     Ok(done.last_insert_id() as i64)
 }
 
@@ -258,13 +268,15 @@ async fn existing(
     refused: &[usize],
     answer: &mut [Option<Inserted>],
 ) -> Result<(), sqlx::Error> {
+    let refused: Vec<_> =
+        refused.iter().copied().filter(|at| drafts[*at].0.unique.is_some()).collect();
     let keys: Vec<_> = refused.iter().map(|&at| key(drafts[at].0)).collect();
     let rows = sqlx::query(include_str!("sql/insert_existing.sql"))
         .bind(json(&keys)?)
         .fetch_all(conn)
         .await?;
     for row in &rows {
-        if let Some(&at) = rows::at_position(row, 0, refused)? {
+        if let Some(&at) = rows::at_position(row, 0, &refused)? {
             answer[at] = Some(Inserted {
                 id: rows::id(row, 1)?,
                 uid: rows::uid(row, 2)?,

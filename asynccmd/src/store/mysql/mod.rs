@@ -8,12 +8,14 @@
 //! not wait behind it, and one for reads of health.
 
 mod claim;
+mod ending;
 mod fault;
 mod finish;
 mod insert;
 mod lease;
 mod migrate;
 mod operate;
+mod receipt;
 mod recover;
 mod retention;
 mod rows;
@@ -74,14 +76,20 @@ impl sealed::Backend for MySql {
 }
 
 /// A transaction of our own on the callers' pool, whose connections have the callers' isolation.
+///
+/// And the callers' past: sqlx 0.9.0 gives a connection back with a transaction open on the server where a
+/// `begin` was dropped before its answer came. What such a connection has done since was meant to be
+/// committed, each statement by itself; so it is, here as by anybody's next `begin`.
 async fn begin(pool: &MySqlPool) -> Result<sqlx::Transaction<'static, MySql>, sqlx::Error> {
-    pool.begin_with("set transaction isolation level read committed; begin").await
+    pool.begin_with("commit; set transaction isolation level read committed; begin").await
 }
 
-/// A transaction that reads one state of the database.
+/// A transaction that reads one state of the database, the newest.
 async fn snapshot(pool: &MySqlPool) -> Result<sqlx::Transaction<'static, MySql>, sqlx::Error> {
-    pool.begin_with("set transaction isolation level repeatable read; start transaction read only")
-        .await
+    pool.begin_with(
+        "commit; set transaction isolation level repeatable read; start transaction read only",
+    )
+    .await
 }
 
 /// Makes a connection of ours what `session.sql` says.
@@ -155,6 +163,16 @@ impl MySqlStore {
     }
 
     async fn insert_all(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        // One row is one statement, and that is a transaction by itself; the commit is for a connection on
+        // which one is open already (see `begin`).
+        if let [draft] = drafts
+            && draft.unique.is_none()
+        {
+            let mut conn = self.pool.acquire().await.map_err(classify)?;
+            let inserted = insert::insert(&mut conn, drafts).await?;
+            sqlx::raw_sql("commit").execute(&mut *conn).await.map_err(classify)?;
+            return Ok(inserted);
+        }
         let mut tx = begin(&self.pool).await.map_err(classify)?;
         let inserted = insert::insert(&mut tx, drafts).await?;
         tx.commit().await.map_err(classify)?;
@@ -214,8 +232,13 @@ impl Store for MySqlStore {
     }
 
     async fn check(&self) -> Result<String> {
-        let mut conn = self.pool.acquire().await.map_err(classify)?;
-        migrate::check(&mut conn).await
+        self.lease
+            .within(DEADLINE, async {
+                let mut conn = self.lease.acquire().await?;
+                let identity = migrate::check(&mut conn).await?;
+                Ok(conn.keep(identity))
+            })
+            .await
     }
 
     async fn ping(&self) -> Result<()> {
@@ -297,7 +320,7 @@ impl Store for MySqlStore {
     }
 
     async fn drop_receipts(&self, tokens: &[Token]) -> Result<()> {
-        on!(self.work, DEADLINE, claim::drop_receipts, tokens)
+        on!(self.work, DEADLINE, receipt::drop_receipts, tokens)
     }
 
     async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered> {
@@ -311,15 +334,15 @@ impl Store for MySqlStore {
     }
 
     async fn receipts(&self, instance: InstanceId) -> Result<Vec<Receipt>> {
-        on!(self.read, DEADLINE, claim::receipts, instance)
+        on!(self.read, DEADLINE, receipt::receipts, instance)
     }
 
     async fn held(&self, pairs: &[(CommandId, Token)]) -> Result<Vec<Held>> {
-        on!(self.read, DEADLINE, claim::held, pairs)
+        on!(self.read, DEADLINE, receipt::held, pairs)
     }
 
     async fn progress(&self, reports: &[(CommandId, Token, String)]) -> Result<()> {
-        on!(self.work, DEADLINE, claim::progress, reports)
+        on!(self.work, DEADLINE, receipt::progress, reports)
     }
 
     async fn sweep(&self, after: CommandId, limit: usize, rules: &RetentionRules) -> Result<Sweep> {
@@ -327,18 +350,6 @@ impl Store for MySqlStore {
     }
 
     async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        // One row is one statement, and that is a transaction by itself; a duplicate is then read in
-        // another one, and if it has ended meanwhile the insert is tried again.
-        if drafts.len() == 1 {
-            let mut conn = self.pool.acquire().await.map_err(classify)?;
-            let mut patience = fault::Patience::default();
-            loop {
-                match insert::insert(&mut conn, drafts).await {
-                    Err(error) if patience.again(&error).await => {}
-                    done => return done,
-                }
-            }
-        }
         let mut patience = fault::Patience::default();
         loop {
             match self.insert_all(drafts).await {

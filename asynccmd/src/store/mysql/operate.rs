@@ -55,7 +55,10 @@ pub(super) async fn list(pool: &MySqlPool, filter: &Filter) -> Result<Vec<Comman
             .bind(command_type)
             .bind(most),
     };
-    query.fetch_all(pool).await?.iter().map(rows::command).collect()
+    let mut tx = snapshot(pool).await?;
+    let found = query.fetch_all(&mut *tx).await?;
+    tx.commit().await?;
+    found.iter().map(rows::command).collect()
 }
 
 pub(super) async fn page(
@@ -65,7 +68,8 @@ pub(super) async fn page(
     most: usize,
 ) -> Result<Vec<CommandRow>> {
     let status = filter.status.map(Status::as_str);
-    sqlx::query(include_str!("sql/page.sql"))
+    let mut tx = snapshot(pool).await?;
+    let found = sqlx::query(include_str!("sql/page.sql"))
         .bind(after.0)
         .bind(filter.before.map_or(i64::MAX, |before| before.0))
         .bind(status)
@@ -75,11 +79,10 @@ pub(super) async fn page(
         .bind(&filter.biz_key)
         .bind(&filter.biz_key)
         .bind(limit(most))
-        .fetch_all(pool)
-        .await?
-        .iter()
-        .map(rows::command)
-        .collect()
+        .fetch_all(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    found.iter().map(rows::command).collect()
 }
 
 pub(super) async fn get(
@@ -229,9 +232,10 @@ pub(super) async fn dead(
 }
 
 pub(super) async fn census(pool: &MySqlPool) -> Result<Vec<TypeCount>> {
-    sqlx::query(include_str!("sql/census.sql"))
-        .fetch_all(pool)
-        .await?
+    let mut tx = snapshot(pool).await?;
+    let found = sqlx::query(include_str!("sql/census.sql")).fetch_all(&mut *tx).await?;
+    tx.commit().await?;
+    found
         .iter()
         .map(|row| {
             Ok(TypeCount {
@@ -254,11 +258,13 @@ pub(super) async fn due_and_running(
     types: &[&'static str],
 ) -> Result<(u64, u64)> {
     let types = rows::json(types)?;
+    let mut tx = snapshot(pool).await?;
     let row = sqlx::query(include_str!("sql/due_and_running.sql"))
         .bind(&types)
         .bind(&types)
-        .fetch_one(pool)
+        .fetch_one(&mut *tx)
         .await?;
+    tx.commit().await?;
     Ok((row.try_get::<i64, _>(0)?.unsigned_abs(), row.try_get::<i64, _>(1)?.unsigned_abs()))
 }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use sqlx::mysql::MySqlRow;
 use sqlx::{Connection as _, MySqlConnection, Row as _};
 
+use super::ending::{Values, write_failures, write_rows};
 use super::fault::{classify, of_one_row, retried};
-use super::finish::{Values, write_failures, write_rows};
 use super::rows::{self, json, limit};
 use crate::command::FailureKind;
 use crate::error::StoreError;
@@ -75,8 +75,7 @@ pub(super) async fn recover(
             }
         }
     }
-    // In a statement of its own: a receipt deleted early leaves a row RUNNING for ever.
-    if let Err(error) = drop_receipts(conn, &tokens).await.map_err(classify) {
+    if let Err(error) = super::receipt::drop_idle(conn, &tokens).await.map_err(classify) {
         tracing::warn!(%error, "receipts stay until the next round");
     }
     // Rows that are refused for good would be tried again at once, for ever.
@@ -103,20 +102,6 @@ async fn orphans(conn: &mut MySqlConnection, most: usize) -> Result<Vec<Orphan>,
             }
         })
         .collect()
-}
-
-async fn drop_receipts(conn: &mut MySqlConnection, tokens: &str) -> Result<(), sqlx::Error> {
-    let idle: Vec<String> = sqlx::query_scalar(include_str!("sql/receipt_idle.sql"))
-        .bind(tokens)
-        .fetch_all(&mut *conn)
-        .await?;
-    if !idle.is_empty() {
-        sqlx::query(include_str!("sql/receipt_delete.sql"))
-            .bind(json(&idle)?)
-            .execute(conn)
-            .await?;
-    }
-    Ok(())
 }
 
 /// Which rows of which receipts.
@@ -215,11 +200,8 @@ async fn batch(
         tx.rollback().await?;
         return Ok(done);
     }
-    let (attempts, keys): (Vec<_>, Vec<_>) = left
-        .iter()
-        .filter(|row| row.until_started)
-        .map(|row| (row.attempt, &row.key))
-        .unzip();
+    let (attempts, keys): (Vec<_>, Vec<_>) =
+        left.iter().filter(|row| row.until_started).map(|row| (row.attempt, &row.key)).unzip();
     let successors = live(&mut tx, &attempts, &keys).await?;
 
     let (mut values, mut failures) = (Vec::with_capacity(left.len()), Vec::new());

@@ -111,7 +111,7 @@ pub(super) fn at_position<'t, T>(row: &MySqlRow, at: usize, of: &'t [T]) -> Resu
     Ok(usize::try_from(position - 1).ok().and_then(|at| of.get(at)))
 }
 
-fn time<'r, I: sqlx::ColumnIndex<MySqlRow>>(row: &'r MySqlRow, column: I) -> Result<DateTime<Utc>> {
+fn time(row: &MySqlRow, column: impl sqlx::ColumnIndex<MySqlRow>) -> Result<DateTime<Utc>> {
     row.try_get::<NaiveDateTime, _>(column).map(|time| time.and_utc())
 }
 

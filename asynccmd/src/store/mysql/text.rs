@@ -16,7 +16,8 @@ pub(super) const MOST_LANES: usize = LANES[LANES.len() - 1];
 const LOCKING: &str = " for update skip locked";
 
 static DUE: LazyLock<[String; 4]> = LazyLock::new(|| LANES.map(|lanes| union(lanes, "")));
-static DUE_LOCKED: LazyLock<[String; 4]> = LazyLock::new(|| LANES.map(|lanes| union(lanes, LOCKING)));
+static DUE_LOCKED: LazyLock<[String; 4]> =
+    LazyLock::new(|| LANES.map(|lanes| union(lanes, LOCKING)));
 static IDS_LOCKED: LazyLock<String> =
     LazyLock::new(|| format!("{}{LOCKING}", include_str!("sql/claim_ids.sql").trim_end()));
 static DOOMED_LOCKED: LazyLock<String> =

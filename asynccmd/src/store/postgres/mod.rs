@@ -13,6 +13,7 @@ mod finish;
 mod insert;
 mod lease;
 mod migrate;
+mod news;
 mod operate;
 mod recover;
 mod retention;
@@ -29,9 +30,9 @@ use sqlx::{PgConnection, Postgres};
 use super::conn::{Backend, Conn, Opened, Session, sealed};
 use super::line::Line;
 use super::model::{
-    Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
-    Killed, Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep, TypeCount, Want,
-    Which,
+    Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Heard, Held,
+    Inserted, Killed, News, Operated, Peer, Receipt, Recovered, RetentionRules, Settings, Sweep,
+    TypeCount, Want, Which,
 };
 use super::{Result, Store};
 use crate::command::{Draft, Due, StoredOutput};
@@ -45,6 +46,9 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// When the server gives such a statement up by itself: before its deadline, after which nobody would
 /// be there to hear what became of it.
 const GIVEN_UP: Duration = Duration::from_secs(25);
+
+/// How long a message to other instances may take: late news are none.
+const NEWS: Duration = Duration::from_secs(5);
 
 /// More than there are texts under `sql/`: each stays prepared.
 const STATEMENTS: usize = 128;
@@ -116,6 +120,7 @@ pub(super) struct PostgresStore {
     lease: Line<Postgres>,
     read: Line<Postgres>,
     upkeep: Line<Postgres>,
+    news: Line<Postgres>,
 }
 
 impl PostgresStore {
@@ -136,6 +141,7 @@ impl PostgresStore {
             lease: line(),
             read: line(),
             upkeep: line(),
+            news: Line::new(&pool, announcing(&connect), classify),
             connect,
             pool,
         }
@@ -145,6 +151,12 @@ impl PostgresStore {
 /// A connection whose statements the server gives up after so long.
 fn given_up(connect: &PgConnectOptions, after: Duration) -> PgConnectOptions {
     connect.clone().options([("statement_timeout", after.as_millis().max(1))])
+}
+
+/// A connection that announces: its message need not outlive a crash of the server, so that no commit of
+/// it waits for the disk.
+fn announcing(connect: &PgConnectOptions) -> PgConnectOptions {
+    given_up(connect, NEWS).options([("synchronous_commit", "off")])
 }
 
 /// One call on a line: its connection is kept for the next one if the call succeeds.
@@ -336,6 +348,18 @@ impl Store for PostgresStore {
             let mut conn = self.pool.acquire().await.map_err(classify)?;
             insert::reschedule(&mut conn, command_type, which, due).await
         })
+    }
+
+    fn carries_news(&self) -> bool {
+        true
+    }
+
+    async fn announce(&self, news: &News) -> Result<()> {
+        on!(self.news, NEWS, news::announce, news)
+    }
+
+    async fn listen(&self, check: Duration, heard: &(dyn Fn(Heard) + Send + Sync)) -> Result<()> {
+        news::listen(self.pool.options().clone(), self.connect.clone(), check, heard).await
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<CommandRow>> {

@@ -24,7 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteSynchronous};
-use sqlx::{Sqlite, SqliteConnection};
+use sqlx::{Connection as _, Sqlite, SqliteConnection};
 
 use super::conn::{Backend, Conn, Opened, Session, sealed};
 use super::line::Line;
@@ -77,15 +77,18 @@ impl sealed::Backend for Sqlite {
 #[async_trait]
 impl Session for SqliteConnection {
     async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        insert::insert(self, drafts).await
+        let done = insert::insert(self, drafts).await;
+        done.map_err(|error| in_a_transaction(self, error))
     }
 
     async fn cancel(&mut self, command_type: &str, which: &Which) -> Result<u64> {
-        insert::cancel(self, command_type, which).await
+        let done = insert::cancel(self, command_type, which).await;
+        done.map_err(|error| in_a_transaction(self, error))
     }
 
     async fn reschedule(&mut self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
-        insert::reschedule(self, command_type, which, due).await
+        let done = insert::reschedule(self, command_type, which, due).await;
+        done.map_err(|error| in_a_transaction(self, error))
     }
 
     async fn finish_in(
@@ -96,11 +99,24 @@ impl Session for SqliteConnection {
         delete: bool,
         follow_ups: &[Draft],
     ) -> Result<EndedIn> {
-        finish::finish_in(self, id, token, output, delete, follow_ups).await
+        let done = finish::finish_in(self, id, token, output, delete, follow_ups).await;
+        done.map_err(|error| in_a_transaction(self, error))
     }
 
     async fn identity(&mut self) -> Result<Option<String>> {
         migrate::identity(self).await
+    }
+}
+
+/// What a busy database is to a caller's transaction. One that has read is not even made to wait for
+/// the writer: as soon as that commits, it can never write, so that only all of it can be tried again.
+/// (One that holds the write lock meets nobody.)
+fn in_a_transaction(conn: &SqliteConnection, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Busy(source) if conn.is_in_transaction() => {
+            StoreError::TransactionAborted(source)
+        }
+        error => error,
     }
 }
 

@@ -2,6 +2,6 @@
 -- them, and the receipt of the others must not wait for that nor go without it.
 -- ids as a JSON array, their own token, the claim's
 update json_table(?, '$[*]' columns (id bigint path '$')) j
-straight_join async_command c on c.id = j.id
+straight_join async_command c force index (primary) on c.id = j.id
 set c.claim_token = ?
 where c.status = 'RUNNING' and c.claim_token = ?

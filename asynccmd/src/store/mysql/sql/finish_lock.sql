@@ -6,6 +6,6 @@ select c.id, c.claim_token, c.kill_reason, c.unique_scope, c.cmd_type, c.unique_
 from json_table(?, '$[*]' columns (
          id bigint path '$[0]',
          token char(32) character set ascii path '$[1]')) j
-straight_join async_command c on c.id = j.id
+straight_join async_command c force index (primary) on c.id = j.id
 where c.status = 'RUNNING' and c.claim_token = unhex(j.token) and (c.unique_scope is not null) <= ?
 for update skip locked

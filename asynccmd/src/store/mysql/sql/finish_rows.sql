@@ -14,7 +14,7 @@ update json_table(?, '$[*]' columns (
            result longtext path '$[6]',
            error varchar(500) path '$[7]',
            reason varchar(200) path '$[8]')) j
-straight_join async_command c on c.id = j.id
+straight_join async_command c force index (primary) on c.id = j.id
 set c.retry_count = least(c.retry_count + j.counted, 2147483647),
     c.crash_count = coalesce(j.deaths, c.crash_count),
     c.next_run_at = coalesce(utc_timestamp(6) + interval least(j.wait, timestampdiff(microsecond, utc_timestamp(6), timestamp'9999-12-31 23:59:59.999999')) microsecond, c.next_run_at),

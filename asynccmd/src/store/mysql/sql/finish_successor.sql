@@ -5,4 +5,4 @@ from json_table(?, '$[*]' columns (
          position for ordinality,
          cmd_type varchar(64) character set ascii collate ascii_bin path '$[0]',
          unique_key varchar(128) path '$[1]')) j
-straight_join async_command o on o.cmd_type = j.cmd_type and o.unique_live = j.unique_key
+straight_join async_command o force index (async_command_unique) on o.cmd_type = j.cmd_type and o.unique_key = j.unique_key and o.unique_live = 1

@@ -5,5 +5,5 @@ from json_table(?, '$[*]' columns (
          position for ordinality,
          id bigint path '$[0]',
          token char(32) character set ascii path '$[1]')) j
-straight_join async_command c on c.id = j.id
+straight_join async_command c force index (primary) on c.id = j.id
 where c.status = 'RUNNING' and c.claim_token = unhex(j.token)

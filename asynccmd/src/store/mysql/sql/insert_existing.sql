@@ -6,5 +6,5 @@ from json_table(?, '$[*]' columns (
          position for ordinality,
          cmd_type varchar(64) character set ascii collate ascii_bin path '$[0]',
          unique_key varchar(128) path '$[1]')) j
-straight_join async_command c on c.cmd_type = j.cmd_type and c.unique_live = j.unique_key
+straight_join async_command c force index (async_command_unique) on c.cmd_type = j.cmd_type and c.unique_key = j.unique_key and c.unique_live = 1
 lock in share mode

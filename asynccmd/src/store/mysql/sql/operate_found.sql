@@ -3,7 +3,7 @@
 -- id
 select c.status, c.kill_reason, c.unique_scope, (
     select o.id from async_command o
-    where o.cmd_type = c.cmd_type and o.unique_live = c.unique_key and o.id <> c.id
+    where o.cmd_type = c.cmd_type and o.unique_key = c.unique_key and o.unique_live = 1 and o.id <> c.id
 )
 from async_command c where c.id = ?
 for update

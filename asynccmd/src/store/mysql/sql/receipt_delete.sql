@@ -2,4 +2,4 @@
 -- tokens in hexadecimal as a JSON array
 delete r
 from json_table(?, '$[*]' columns (token char(32) character set ascii path '$')) t
-straight_join async_command_claim r on r.token = unhex(t.token)
+straight_join async_command_claim r force index (primary) on r.token = unhex(t.token)

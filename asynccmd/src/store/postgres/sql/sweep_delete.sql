@@ -11,7 +11,7 @@ expired as materialized (
     from page p
     left join unnest($4::text[], $5::bigint[]) r (cmd_type, keep) on r.cmd_type = p.cmd_type
     where p.status in ('SUCCESS', 'KILLED')
-      and p.finished_at < statement_timestamp() - coalesce(r.keep, $3) * interval '1 microsecond'
+      and p.finished_at + coalesce(r.keep, $3) * interval '1 microsecond' < statement_timestamp()
 ),
 pick as materialized (
     select c.id

@@ -1,0 +1,253 @@
+//! One transaction of ends: what is locked, what is looked up, what is written.
+
+use std::collections::HashMap;
+
+use sqlx::{Connection as _, MySqlConnection, Row as _};
+
+use super::finish::{Attempt, Call, attempt};
+use super::insert::insert_under;
+use super::rows::{self, excerpt, json, json_ids, json_pairs, json_tokens, storable};
+use crate::command::StoredOutput;
+use crate::ids::CommandId;
+use crate::store::model::{End, Ending, NewFailure, Status, limits};
+use crate::time::micros;
+
+/// A RUNNING row, locked.
+pub(super) struct Locked {
+    asked: Option<String>,
+    until_started: bool,
+    key: (String, Option<String>),
+}
+
+/// Locks the rows of these attempts that nobody else has locked; unique commands only if asked for.
+pub(super) async fn lock(
+    conn: &mut MySqlConnection,
+    attempts: &[Attempt],
+    unique: bool,
+) -> Result<HashMap<Attempt, Locked>, sqlx::Error> {
+    sqlx::query(include_str!("sql/finish_lock.sql"))
+        .bind(json_pairs(attempts)?)
+        .bind(unique)
+        .fetch_all(conn)
+        .await?
+        .iter()
+        .map(|row| {
+            let locked = Locked {
+                asked: row.try_get(2)?,
+                until_started: row.try_get::<Option<i64>, _>(3)? == Some(2),
+                key: (row.try_get(4)?, row.try_get(5)?),
+            };
+            Ok(((rows::id(row, 0)?, rows::token(row, 1)?), locked))
+        })
+        .collect()
+}
+
+/// One transaction. Says where the rows went that it could lock.
+pub(super) async fn write(
+    conn: &mut MySqlConnection,
+    endings: &[&Ending],
+    unique: bool,
+    call: &Call<'_>,
+) -> Result<HashMap<Attempt, Status>, sqlx::Error> {
+    let mut tx = conn.begin().await?;
+    let attempts: Vec<_> = endings.iter().map(|ending| attempt(ending)).collect();
+    let locked = lock(&mut tx, &attempts, unique).await?;
+    let endings: Vec<_> =
+        endings.iter().filter(|ending| locked.contains_key(&attempt(ending))).copied().collect();
+    if endings.is_empty() {
+        tx.rollback().await?;
+        return Ok(HashMap::new());
+    }
+    let successors = successors(&mut tx, &endings, &locked).await?;
+
+    let mut went = HashMap::new();
+    let (mut gone, mut succeeded, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut failures, mut follow_ups) = (Vec::new(), Vec::new());
+    for ending in &endings {
+        let attempt = attempt(ending);
+        let verdict = if let Some(asked) = &locked[&attempt].asked {
+            Some(asked.clone())
+        } else {
+            successors.get(&attempt).map(|by| format!("superseded by #{by}"))
+        };
+        let killed = verdict.is_some();
+        let status = match &ending.end {
+            _ if killed => Status::Killed,
+            End::Success { .. } => Status::Success,
+            End::Dead { .. } => Status::Dead,
+            End::Cancel { .. } => Status::Killed,
+            End::Retry { .. } | End::Snooze { .. } | End::Release { .. } => Status::Pending,
+        };
+        went.insert(attempt, status);
+        match &ending.end {
+            End::Success { delete: true, .. } if !killed => gone.push(attempt),
+            End::Success { output: StoredOutput::Json(json), .. } if !killed => {
+                succeeded.push((ending.id, ending.token.to_string(), Some(json)));
+            }
+            End::Success { output: StoredOutput::Nothing, .. } if !killed => {
+                succeeded.push((ending.id, ending.token.to_string(), None));
+            }
+            _ => others.push(Values::of(ending, status, verdict)),
+        }
+        match &ending.end {
+            End::Success { follow_ups: drafts, .. } if !killed => {
+                follow_ups.extend(drafts.iter().map(|draft| (draft, Some(ending.id))));
+            }
+            End::Retry { failure, .. } | End::Dead { failure } => failures.push((
+                ending.id,
+                ending.run_no,
+                failure.kind.as_str(),
+                Some(ending.instance),
+                storable(&failure.message),
+            )),
+            _ => {}
+        }
+    }
+
+    if !succeeded.is_empty() {
+        let done = sqlx::query(include_str!("sql/finish_success.sql"))
+            .bind(json(&succeeded)?)
+            .execute(&mut *tx)
+            .await?;
+        all_of(succeeded.len(), done.rows_affected())?;
+    }
+    if !gone.is_empty() {
+        let done = sqlx::query(include_str!("sql/finish_delete.sql"))
+            .bind(json_pairs(&gone)?)
+            .execute(&mut *tx)
+            .await?;
+        all_of(gone.len(), done.rows_affected())?;
+        forget_failures(&mut tx, json_ids(gone.iter().map(|(id, _)| *id))).await?;
+    }
+    write_rows(&mut tx, &others).await?;
+    write_failures(&mut tx, &failures).await?;
+    if !follow_ups.is_empty() {
+        insert_under(&mut tx, &follow_ups).await?;
+    }
+    let done = call.done_with(&went);
+    if !done.is_empty() {
+        sqlx::query(include_str!("sql/receipt_delete.sql"))
+            .bind(json_tokens(&done)?)
+            .execute(&mut *tx)
+            .await?;
+    }
+    tx.commit().await?;
+    Ok(went)
+}
+
+/// Rows under our locks cannot have changed: a count that differs would be a lost end.
+fn all_of(asked: usize, written: u64) -> Result<(), sqlx::Error> {
+    if written == asked as u64 {
+        return Ok(());
+    }
+    Err(sqlx::Error::Protocol(format!("{written} of {asked} locked rows were written")))
+}
+
+/// The newer commands that have taken the keys of those that would be PENDING again.
+async fn successors(
+    conn: &mut MySqlConnection,
+    endings: &[&Ending],
+    locked: &HashMap<Attempt, Locked>,
+) -> Result<HashMap<Attempt, CommandId>, sqlx::Error> {
+    let pending = |ending: &&&Ending| {
+        matches!(ending.end, End::Retry { .. } | End::Snooze { .. } | End::Release { .. })
+    };
+    let (attempts, keys): (Vec<_>, Vec<_>) = endings
+        .iter()
+        .filter(pending)
+        .map(|ending| attempt(ending))
+        .filter(|attempt| locked[attempt].asked.is_none() && locked[attempt].until_started)
+        .map(|attempt| (attempt, &locked[&attempt].key))
+        .unzip();
+    super::recover::live(conn, &attempts, &keys).await
+}
+
+/// An end as `finish_rows.sql` takes it.
+#[derive(serde::Serialize)]
+pub(super) struct Values<'e>(
+    pub CommandId,
+    pub String,
+    /// The state.
+    pub &'static str,
+    /// Failures to count.
+    pub u8,
+    /// Deaths of holders; none leaves them as they are.
+    pub Option<u32>,
+    /// Microseconds until due; none leaves that as it is.
+    pub Option<i64>,
+    /// The result.
+    pub Option<&'e str>,
+    /// The last error; none leaves it as it is.
+    pub Option<String>,
+    /// The reason of a kill.
+    pub Option<String>,
+);
+
+impl<'e> Values<'e> {
+    fn of(ending: &'e Ending, status: Status, verdict: Option<String>) -> Self {
+        let after = |wait| Some(micros(wait));
+        let error = |failure: &NewFailure| Some(excerpt(&failure.message));
+        let (counted, wait, result, error, reason) = match &ending.end {
+            End::Success { output, .. } => {
+                let (result, left) = stored(output);
+                (0, None, result, left, None)
+            }
+            End::Retry { failure, wait } => (1, after(*wait), None, error(failure), None),
+            End::Dead { failure } => (1, None, None, error(failure), None),
+            End::Snooze { wait } => (0, after(*wait), None, None, None),
+            End::Release { wait } if wait.is_zero() => (0, None, None, None, None),
+            End::Release { wait } => (0, after(*wait), None, None, None),
+            End::Cancel { reason } => {
+                let reason = reason.chars().take(limits::REASON).collect::<String>();
+                (0, None, None, None, Some(storable(&reason).into_owned()))
+            }
+        };
+        let deaths = if matches!(ending.end, End::Release { .. }) { None } else { Some(0) };
+        let result = result.filter(|_| verdict.is_none());
+        let token = ending.token.to_string();
+        let reason = verdict.or(reason);
+        Self(ending.id, token, status.as_str(), counted, deaths, wait, result, error, reason)
+    }
+}
+
+pub(super) async fn write_rows(
+    conn: &mut MySqlConnection,
+    rows: &[Values<'_>],
+) -> Result<(), sqlx::Error> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let done =
+        sqlx::query(include_str!("sql/finish_rows.sql")).bind(json(rows)?).execute(conn).await?;
+    all_of(rows.len(), done.rows_affected())
+}
+
+pub(super) async fn write_failures<F: serde::Serialize>(
+    conn: &mut MySqlConnection,
+    failures: &[F],
+) -> Result<(), sqlx::Error> {
+    if !failures.is_empty() {
+        sqlx::query(include_str!("sql/finish_failures.sql"))
+            .bind(json(failures)?)
+            .execute(conn)
+            .await?;
+    }
+    Ok(())
+}
+
+/// An output as stored, and what the row says where it is not.
+pub(super) fn stored(output: &StoredOutput) -> (Option<&str>, Option<String>) {
+    match output {
+        StoredOutput::Nothing => (None, None),
+        StoredOutput::Json(json) => (Some(json), None),
+        StoredOutput::Left(why) => (None, Some(excerpt(why))),
+    }
+}
+
+pub(super) async fn forget_failures(
+    conn: &mut MySqlConnection,
+    ids: String,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(include_str!("sql/failures_delete.sql")).bind(ids).execute(conn).await?;
+    Ok(())
+}

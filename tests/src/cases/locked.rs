@@ -1,0 +1,144 @@
+//! One row in the hands of an open session: an operator's, or a caller's.
+//!
+//! Every other row goes on, and the locked one once it is free. Where one transaction writes at a time
+//! no row can be locked alone: there, all of them go on once it is free.
+
+use asynccmd::{Client, CommandError, CommandId, Context, KillAnswer, Registry, Status, command};
+use sqlx::Transaction;
+
+use crate::gate::Gate;
+use crate::harness::{Back, Log, row, until_row, within};
+use crate::setting::Setting;
+
+#[command(type = "locked.waits", mode = "async_pool")]
+async fn waits(
+    number: usize,
+    #[state] gate: Gate,
+    #[state] log: Log,
+    ctx: &Context,
+) -> Result<u32, CommandError> {
+    let _ = number;
+    log.add(ctx, "starts");
+    gate.pass().await;
+    Ok(ctx.run_no())
+}
+
+/// The rows of a case, and which of them is locked.
+const ROWS: usize = 12;
+const LOCKED: usize = 4;
+
+fn registry() -> Registry {
+    Registry::builder().add::<Waits>().build()
+}
+
+async fn submit(client: &Client) -> Vec<CommandId> {
+    let sent = client.submit_all::<Waits>(client, (0..ROWS).map(|number| Waits { number })).await;
+    sent.unwrap().iter().map(asynccmd::Submitted::id).collect()
+}
+
+/// Waits until the other rows are in this state; the locked one is not.
+async fn others<B: Back>(client: &Client, ids: &[CommandId], status: Status) {
+    if B::ONE_WRITER {
+        return;
+    }
+    for (at, id) in ids.iter().enumerate() {
+        if at != LOCKED {
+            until_row(client, *id, |row| row.status == status).await;
+        }
+    }
+    assert_ne!(row(client, ids[LOCKED]).await.status, status, "it is locked");
+}
+
+/// Starts a runtime beside the lock, which is given up when the others have ended. Where one transaction
+/// writes at a time, a runtime cannot even come in before that.
+async fn start_beside<'b, B: Back>(
+    back: &'b B,
+    lock: Transaction<'static, B::DB>,
+    ids: &[CommandId],
+) -> Setting<'b, B> {
+    let start = async {
+        let at = Setting::start(back, registry()).await;
+        at.gate.open(ROWS);
+        at
+    };
+    if B::ONE_WRITER {
+        return tokio::join!(start, async { lock.rollback().await.unwrap() }).0;
+    }
+    let at = start.await;
+    others::<B>(&at.client(), ids, Status::Success).await;
+    lock.rollback().await.unwrap();
+    at
+}
+
+/// Finish: the ends of a batch.
+pub async fn a_locked_row_delays_no_other_end<B: Back>(back: B) {
+    let at = Setting::start(&back, registry()).await;
+    let client = Client::new(back.database());
+    let ids = submit(&client).await;
+    at.gate.until_entered(ROWS).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
+    at.gate.open(ROWS);
+    at.gate.until_empty().await;
+    others::<B>(&client, &ids, Status::Success).await;
+    lock.rollback().await.unwrap();
+    for id in &ids {
+        let row = until_row(&client, *id, |row| row.status == Status::Success).await;
+        assert_eq!((row.run_no, row.crash_count, row.retry_count), (1, 0, 0));
+    }
+    assert_eq!(at.gate.entered(), ROWS);
+    at.end().await;
+}
+
+/// Claim: the due rows of a type.
+pub async fn a_locked_row_delays_no_other_start<B: Back>(back: B) {
+    let client = Client::new(back.database());
+    let ids = submit(&client).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
+    let at = start_beside(&back, lock, &ids).await;
+    for id in &ids {
+        let row = until_row(&client, *id, |row| row.status == Status::Success).await;
+        assert_eq!((row.run_no, row.crash_count, row.retry_count), (1, 0, 0));
+    }
+    at.end().await;
+}
+
+/// Recovery: the rows of an instance that died.
+pub async fn a_locked_row_delays_no_others_recovery<B: Back>(back: B) {
+    let client = Client::new(back.database());
+    let ids = submit(&client).await;
+    back.hold_by_a_dead_instance(&ids).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
+    let at = start_beside(&back, lock, &ids).await;
+    for id in &ids {
+        let row = until_row(&client, *id, |row| row.status == Status::Success).await;
+        assert_eq!((row.run_no, row.crash_count, row.retry_count), (2, 0, 0));
+        assert_eq!(at.get(*id).await.failures.len(), 1);
+    }
+    assert_eq!(at.log.entries().len(), ROWS);
+    at.end().await;
+}
+
+/// Kill: of many commands, by an operator, while they run.
+pub async fn a_locked_row_delays_no_other_kill<B: Back>(back: B) {
+    let at = Setting::start(&back, registry()).await;
+    let client = Client::new(back.database());
+    let ids = submit(&client).await;
+    at.gate.until_entered(ROWS).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
+    let kills = ids.iter().map(|id| {
+        let kill = client.admin().kill(*id, "all of them");
+        tokio::spawn(async move { kill.await })
+    });
+    let kills: Vec<_> = kills.collect();
+    others::<B>(&client, &ids, Status::Killed).await;
+    lock.rollback().await.unwrap();
+    for kill in kills {
+        let answer = within("the kill's answer", kill).await.unwrap().unwrap();
+        assert_eq!(answer, KillAnswer::Asked);
+    }
+    for id in &ids {
+        let row = until_row(&client, *id, |row| row.status == Status::Killed).await;
+        assert_eq!(row.kill_reason.as_deref(), Some("all of them"));
+    }
+    at.end().await;
+}
