@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release --example bench -- --database sqlite:
-//! cargo run --release --example bench --features postgres -- --database postgres://user:word@host/db
+//! cargo run --release --example bench -- --database postgres://user:word@host/db
 //! cargo run --release --example bench -- --database sqlite: --only drain --quick
 //! ```
 //!

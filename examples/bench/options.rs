@@ -7,7 +7,7 @@ use crate::Result;
 pub(crate) const USAGE: &str = "\
 usage: bench --database URL [--only NAME]… [--scale F | --quick] [--runs N] [--json FILE] [--svg FILE] [--check]
 
-  --database URL  sqlite: or sqlite:DIR; with the features of those names postgres://… and mysql://…
+  --database URL  sqlite: or sqlite:DIR, postgres://… or mysql://…; of a server
                   a user who may create databases: each measurement makes one, and drops it
   --only NAME     one scenario; may be given several times (default: all)
   --scale F       so much of the rows and the time, 0.01 to 10 (default: 1; --quick is 0.1)

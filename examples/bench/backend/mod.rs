@@ -112,11 +112,7 @@ impl Kind {
 
     /// Whether a submit in one process wakes the runtime in another.
     pub(crate) fn wakes_across_processes(self) -> bool {
-        match self {
-            Self::Sqlite => false,
-            Self::Postgres => true,
-            Self::Mysql => false,
-        }
+        matches!(self, Self::Postgres)
     }
 
     /// Whether old versions of rows stay where claims look for as long as somebody holds a snapshot.
@@ -126,10 +122,7 @@ impl Kind {
 
     /// Whether a drain is promised to be as fast while somebody holds a snapshot; elsewhere it is measured.
     pub(crate) fn is_flat_under_a_snapshot(self) -> bool {
-        if self == Self::Postgres {
-            return true;
-        }
-        false
+        matches!(self, Self::Postgres)
     }
 
     /// The most statements a second of an idle instance.
@@ -140,14 +133,13 @@ impl Kind {
     /// What the log is called whose bytes are counted.
     pub(crate) fn log(self) -> &'static str {
         match self {
-            Self::Sqlite => "WAL",
-            Self::Postgres => "WAL",
+            Self::Sqlite | Self::Postgres => "WAL",
             Self::Mysql => "redo log",
         }
     }
 }
 
-/// How a day is far enough.
+/// When generated rows of the future are due.
 const TOMORROW: Duration = Duration::from_secs(86_400);
 
 /// The server behind a URL.
@@ -156,7 +148,7 @@ pub(crate) async fn open(url: &str) -> Result<Box<dyn Server>> {
         Some("sqlite") => Ok(Box::new(sqlite::Directory::open(url)?)),
         Some("postgres" | "postgresql") => Ok(Box::new(postgres::Cluster::open(url).await?)),
         Some("mysql" | "mariadb") => Ok(Box::new(mysql::Host::open(url).await?)),
-        _ => Err(format!("`{url}` is no URL of a database that this bench was built for").into()),
+        _ => Err(format!("`{url}` is no URL of SQLite, PostgreSQL, MySQL or MariaDB").into()),
     }
 }
 
@@ -166,6 +158,6 @@ pub(crate) async fn reopen(url: &str) -> Result<Database> {
         Some("sqlite") => sqlite::reopen(url).await,
         Some("postgres" | "postgresql") => Ok((&sqlx::PgPool::connect(url).await?).into()),
         Some("mysql" | "mariadb") => Ok((&sqlx::MySqlPool::connect(url).await?).into()),
-        _ => Err(format!("`{url}` is no URL of a database that this bench was built for").into()),
+        _ => Err(format!("`{url}` is no URL of SQLite, PostgreSQL, MySQL or MariaDB").into()),
     }
 }
