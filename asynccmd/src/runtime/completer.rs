@@ -3,7 +3,7 @@
 //! Floor 5: imports floors 0 to 4 and the base of its own. At once when idle; while batches follow
 //! one another, after at most [`LINGER`] or [`BATCH`] rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,8 @@ use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::model::{DeadLetter, End, Ended, Ending, NewFailure, Status};
 
-/// The most rows of one write.
-const BATCH: usize = 500;
+/// The most rows of one write: as many as a pool may have claimed ahead, so that a round ends in one.
+const BATCH: usize = 1_024;
 /// The longest that an end waits for company.
 const LINGER: Duration = Duration::from_millis(2);
 /// Between two tries of a write that failed.
@@ -69,14 +69,23 @@ impl Completer {
     /// Runs until every sender is gone and every end is written.
     pub(super) async fn run(self, mut ends: mpsc::UnboundedReceiver<Finished>) {
         let mut batch: Vec<Finished> = Vec::with_capacity(BATCH);
+        // Those that another session keeps from being written, and when to try again: they hold up nobody.
+        let (mut aside, mut again_at) = (Vec::new(), Instant::now());
         let mut written = Instant::now();
         loop {
-            if batch.is_empty() && self.pulse.during(ends.recv_many(&mut batch, BATCH)).await == 0 {
+            let more = self.pulse.during(ends.recv_many(&mut batch, BATCH));
+            let until = tokio::time::Instant::from_std(again_at);
+            let came = tokio::select! {
+                biased;
+                came = more => came,
+                () = tokio::time::sleep_until(until), if !aside.is_empty() => 0,
+            };
+            if came == 0 && aside.is_empty() {
                 return;
             }
             // Ends that come while a write is under way are its successor's; waiting for more pays
             // only while they come fast.
-            if written.elapsed() < LINGER && batch.len() < BATCH {
+            if came > 0 && written.elapsed() < LINGER && batch.len() < BATCH {
                 let until = tokio::time::Instant::now() + LINGER;
                 while batch.len() < BATCH {
                     let room = BATCH - batch.len();
@@ -86,21 +95,27 @@ impl Completer {
                     }
                 }
             }
-            batch = self.write(batch).await;
+            if again_at <= Instant::now() {
+                batch.append(&mut aside);
+            } else if batch.is_empty() {
+                // Every sender is gone; what is left waits for its turn.
+                self.pulse.during(tokio::time::sleep_until(until)).await;
+                continue;
+            }
+            let left = self.write(std::mem::take(&mut batch)).await;
             written = Instant::now();
+            if !left.is_empty() {
+                again_at = written + PAUSE;
+                aside.extend(left);
+            }
         }
     }
 
     /// Writes a batch; returns what has to be tried again.
     async fn write(&self, batch: Vec<Finished>) -> Vec<Finished> {
         let endings: Vec<&Ending> = batch.iter().map(|finished| &finished.ending).collect();
-        let mut outstanding: HashMap<Token, usize> = HashMap::new();
-        for ending in &endings {
-            outstanding
-                .entry(ending.token)
-                .or_insert_with(|| self.ledger.outstanding(ending.token));
-        }
-        let outstanding: Vec<_> = outstanding.into_iter().collect();
+        let tokens: HashSet<_> = endings.iter().map(|ending| ending.token).collect();
+        let outstanding = self.ledger.outstanding(tokens);
         match self.pulse.during(self.store.finish(&endings, &outstanding)).await {
             Ok(ended) => {
                 self.trouble.over();
@@ -108,7 +123,7 @@ impl Completer {
             }
             Err(error) => {
                 // Kept, and tried until the database answers: a late finish counts as long as the row
-                // is held, and one that comes too late is fenced.
+                // is held, and one that comes too late is fenced. Others would fare no better now.
                 self.trouble.met("finish", &error);
                 self.pulse.during(tokio::time::sleep(PAUSE)).await;
                 batch
@@ -124,7 +139,7 @@ impl Completer {
     ) -> Vec<Finished> {
         let mut again = Vec::new();
         let mut ended_of: HashMap<Token, usize> = HashMap::new();
-        let mut orphaned = Vec::new();
+        let (mut acknowledged, mut places) = (Vec::new(), Vec::new());
         let (mut due_here, mut due) = (Vec::new(), Vec::new());
         let mut dead = Vec::new();
         for (mut finished, ended) in batch.into_iter().zip(ended) {
@@ -165,11 +180,12 @@ impl Completer {
                     continue;
                 }
             }
-            if self.ledger.acknowledged(id, token) == 0 {
-                orphaned.push(token);
-            }
-            drop(finished.place);
+            acknowledged.push((id, token));
+            places.push(finished.place);
         }
+        // Their rounds before their places: whoever claims into those finds the ledger as it is.
+        let mut orphaned = self.ledger.acknowledged(acknowledged);
+        drop(places);
         // The store has deleted the receipts of rounds that ended whole in this write; those that
         // ended in several go in a statement of their own, guarded by the rows.
         orphaned.retain(|token| {
@@ -192,9 +208,6 @@ impl Completer {
         self.client.committed(Committed { immediate: Vec::new(), due });
         self.inbox.active();
         self.pulse.during(self.on_dead.tell(dead)).await;
-        if !again.is_empty() {
-            self.pulse.during(tokio::time::sleep(PAUSE)).await;
-        }
         again
     }
 

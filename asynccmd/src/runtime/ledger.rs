@@ -162,24 +162,38 @@ impl Ledger {
         self.held().running.remove(&id);
     }
 
-    /// The row is acknowledged as ended. Returns the rows of its round that are not yet.
-    pub(super) fn acknowledged(&self, id: CommandId, token: Token) -> usize {
+    /// These rows are acknowledged as ended. Returns the rounds of which none is left, once for each of
+    /// these rows that was its last.
+    pub(super) fn acknowledged(
+        &self,
+        rows: impl IntoIterator<Item = (CommandId, Token)>,
+    ) -> Vec<Token> {
         let mut held = self.held();
-        let Some(Round::Held(ids)) = held.rounds.get_mut(&token) else { return 0 };
-        ids.remove(&id);
-        let left = ids.len();
-        if left == 0 {
-            held.rounds.remove(&token);
+        let mut over = Vec::new();
+        for (id, token) in rows {
+            if let Some(Round::Held(ids)) = held.rounds.get_mut(&token) {
+                ids.remove(&id);
+                if !ids.is_empty() {
+                    continue;
+                }
+                held.rounds.remove(&token);
+            }
+            over.push(token);
         }
-        left
+        over
     }
 
-    /// The rows of a round that are not yet acknowledged.
-    pub(super) fn outstanding(&self, token: Token) -> usize {
-        match self.held().rounds.get(&token) {
+    /// For each of these rounds the rows that are not yet acknowledged.
+    pub(super) fn outstanding(
+        &self,
+        tokens: impl IntoIterator<Item = Token>,
+    ) -> Vec<(Token, usize)> {
+        let held = self.held();
+        let of = |token| match held.rounds.get(&token) {
             Some(Round::Held(ids)) => ids.len(),
             _ => 0,
-        }
+        };
+        tokens.into_iter().map(|token| (token, of(token))).collect()
     }
 
     /// Of a receipt's rows, those that nobody here holds. None while the claim is under way.
@@ -216,9 +230,10 @@ mod tests {
         ledger.claiming(token);
         assert!(ledger.strangers(token, &ids).is_empty(), "the reply may be under way");
         ledger.claimed(token, ids.into());
-        assert_eq!(ledger.acknowledged(ids[0], token), 1);
+        assert!(ledger.acknowledged([(ids[0], token)]).is_empty());
+        assert_eq!(ledger.outstanding([token]), [(token, 1)]);
         assert_eq!(ledger.strangers(token, &ids), [ids[0]]);
-        assert_eq!(ledger.acknowledged(ids[1], token), 0);
+        assert_eq!(ledger.acknowledged([(ids[1], token)]), [token]);
         assert!(ledger.is_empty());
     }
 

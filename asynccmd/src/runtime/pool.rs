@@ -145,23 +145,29 @@ impl Workers {
         self.busy.load(Ordering::Acquire) + self.ready().len() < self.count || self.prefetch() > 0
     }
 
-    pub(super) fn push(&self, job: Job) {
-        let mut ready = self.ready();
-        ready.push_back((job, Instant::now()));
-        self.fed(ready);
+    /// Behind all others.
+    pub(super) fn push(&self, jobs: Vec<Job>) {
+        self.feed(jobs, VecDeque::push_back);
     }
 
-    /// Before all others: for a suspect, which is never claimed ahead.
-    pub(super) fn push_front(&self, job: Job) {
-        let mut ready = self.ready();
-        ready.push_front((job, Instant::now()));
-        self.fed(ready);
+    /// Before all others: for suspects, which are never claimed ahead.
+    pub(super) fn push_front(&self, jobs: Vec<Job>) {
+        self.feed(jobs, VecDeque::push_front);
     }
 
-    fn fed(&self, ready: MutexGuard<'_, VecDeque<(Job, Instant)>>) {
+    fn feed(&self, jobs: Vec<Job>, push: fn(&mut VecDeque<(Job, Instant)>, (Job, Instant))) {
+        let count = jobs.len();
+        if count == 0 {
+            return;
+        }
+        let since = Instant::now();
+        let mut ready = self.ready();
+        for job in jobs {
+            push(&mut ready, (job, since));
+        }
         self.speed().fed(self.now());
         drop(ready);
-        self.pushed.add_permits(1);
+        self.pushed.add_permits(count);
     }
 
     pub(super) fn has_ready(&self) -> bool {

@@ -341,28 +341,31 @@ impl Scheduler {
         lease: &Arc<Lease>,
         lane: Option<Arc<()>>,
     ) {
+        let mut jobs: Vec<Vec<Job>> = self.pools.iter().map(|_| Vec::new()).collect();
         for row in rows {
             // The claim names only types of the registry.
             let Some(position) = self.registry.position(&row.stored_type) else { continue };
             let kind = &self.kinds[position];
-            let pool = &self.pools[kind.pool];
-            let place = Place::take(&pool.usage, &kind.usage);
-            let job =
-                Job { row, token, position, lease: Arc::clone(lease), place, lane: lane.clone() };
+            let place = Place::take(&self.pools[kind.pool].usage, &kind.usage);
+            let lease = Arc::clone(lease);
+            let job = Job { row, token, position, lease, place, lane: lane.clone() };
             if self.registry.specs()[position].is_newer(job.row.payload_version) {
                 self.leave_to_newer(job);
                 continue;
             }
+            if lane.is_some() {
+                tracing::info!(
+                    id = %job.row.id,
+                    deaths = job.row.crash_count,
+                    "runs alone: an instance died while it held this command"
+                );
+            }
+            jobs[self.kinds[position].pool].push(job);
+        }
+        for (pool, jobs) in self.pools.iter().zip(jobs) {
             match lane {
-                Some(_) => {
-                    tracing::info!(
-                        id = %job.row.id,
-                        deaths = job.row.crash_count,
-                        "runs alone: an instance died while it held this command"
-                    );
-                    pool.push_front(job);
-                }
-                None => pool.push(job),
+                Some(_) => pool.push_front(jobs),
+                None => pool.push(jobs),
             }
         }
     }

@@ -78,6 +78,16 @@ async fn batch(
         Some(ended) => ended,
         None => row_by_row(&mut tx, endings, now).await?,
     };
+    // The first claim of a command has no failure behind it.
+    let gone = endings.iter().zip(&ended).filter(|(ending, ended)| {
+        matches!(ending.end, End::Success { delete: true, .. })
+            && **ended == Ended::As(Status::Success)
+            && ending.run_no > 1
+    });
+    let gone: Vec<_> = gone.map(|(ending, _)| ending.id).collect();
+    if !gone.is_empty() {
+        forget_failures(&mut tx, json_ids(gone)).await?;
+    }
     let mut counts: HashMap<Token, usize> = HashMap::new();
     for (ending, ended) in endings.iter().zip(&ended) {
         if matches!(ended, Ended::As(_)) {
@@ -173,16 +183,12 @@ async fn all_plain(
                 (include_str!("sql/finish_output.sql"), json(rows)?, rows.len())
             }
         };
-        let deleted = matches!(rows, Plain::Deleted(_));
         let mut query = sqlx::query(text).bind(&listed).bind(&token.as_bytes()[..]);
-        if !deleted {
+        if !matches!(rows, Plain::Deleted(_)) {
             query = query.bind(now);
         }
         if query.execute(&mut *conn).await?.rows_affected() != count as u64 {
             return Ok(false);
-        }
-        if deleted {
-            forget_failures(conn, listed).await?;
         }
     }
     Ok(true)
@@ -210,7 +216,6 @@ async fn row_by_row(
         for row in &rows {
             went.insert(claim_of(row)?, Status::Success);
         }
-        forget_failures(conn, json_ids(went.keys().map(|(id, _)| *id))).await?;
     }
 
     let given: Vec<_> = endings

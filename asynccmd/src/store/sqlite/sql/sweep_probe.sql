@@ -8,5 +8,5 @@ select max(id), count(*),
        )
 from (
     select id, status, cmd_type, finished_at from async_command
-    where id > ?1 order by id limit ?2
+    where id > ?1 order by id limit +?2
 )
