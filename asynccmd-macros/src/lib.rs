@@ -85,7 +85,7 @@ use quote::quote;
 /// | `classify(path)` | all retry | `fn(&E) -> Verdict` on the handler's error: retry, retry in, fatal, cancel |
 /// | `version = n` | 1 | the version of the payload's shape, 1 to 65535, stored with every row. Raise it with every change of the fields that old rows do not decode as |
 /// | `upgrade(path)` | none | `fn(u32, serde_json::Value) -> Result<serde_json::Value, E>`: makes the newest shape of a payload of the older version that it is given; `E` as a handler's. Needs `version` of 2 or more |
-/// | `portable` | off | makes a `Box<dyn AnyCommand>` of this command a serde value: commands in files of rules, in a queue of another protocol, in batches of several types. Needs asynccmd's feature of that name, and costs every build about 25 ms, a release 70 ms and 17 kB |
+/// | `portable` | off | makes a `Box<dyn AnyCommand>` of this command a serde value: commands in files of rules, in a queue of another protocol, in batches of several types. Needs asynccmd's feature of that name, and costs every release 17 kB, and every build more than twice the time that the command takes without |
 /// | `payload(Name)` | from the function | the generated struct's name |
 /// | `handles(X)` | | the function is the handler of `X`, which is declared by [`derive(Command)`](macro@Command) |
 /// | `crate(path)` | `::asynccmd` | where `asynccmd` is found, if it is renamed or re-exported |
