@@ -45,6 +45,9 @@ use crate::store::model::{Peer, RetentionRules};
 /// that cannot be stopped.
 const SETTLE: Duration = Duration::from_secs(5);
 
+/// How long the pools' threads are waited for, all together.
+const REST: Duration = Duration::from_secs(1);
+
 /// Everything that a start has checked.
 pub(super) struct Engine {
     pub(super) store: Arc<dyn Store>,
@@ -79,11 +82,13 @@ pub(super) fn spawn(engine: Engine, started: oneshot::Sender<Started>) -> io::Re
             .build();
         match control.and_then(|control| Ok((control, Pools::build(&engine.config)?))) {
             Ok((control, pools)) => {
+                let stopped = engine.stopped.clone();
                 control.block_on(engine.run(&pools, started));
-                // What still runs on them cannot be stopped; it ends with its function or with the
-                // process.
+                // Before anybody hears that it has stopped: what handlers have opened in a pool of
+                // the user's works no more once these threads are gone, and is broken while they go.
                 pools.shut_down();
                 control.shutdown_background();
+                stopped.send_replace(true);
             }
             // An error means that nobody waits for the start any more.
             Err(error) => drop(started.send(Err(NotStarted::Thread(error)))),
@@ -131,10 +136,12 @@ impl Pools {
         self.own[at].as_ref().unwrap_or(&self.shared).handle()
     }
 
+    /// Nothing of ours runs on them any more. What else handlers have started there is given a moment;
+    /// what cannot be stopped ends with its function or with the process.
     fn shut_down(self) {
-        self.shared.shutdown_background();
-        for own in self.own.into_iter().flatten() {
-            own.shutdown_background();
+        let until = std::time::Instant::now() + REST;
+        for threads in self.own.into_iter().flatten().chain([self.shared]) {
+            threads.shutdown_timeout(until.saturating_duration_since(std::time::Instant::now()));
         }
     }
 }
@@ -172,7 +179,6 @@ impl Engine {
         stop.cancelled().await;
         port.stopping();
         parts.shut_down(&*store, &config, &stopped).await;
-        stopped.send_replace(true);
     }
 
     fn assemble(

@@ -53,13 +53,16 @@ impl Pool {
     }
 }
 
+/// A claimed job, and since when it waits for a worker.
+type Ready = (Job, Instant);
+
 /// A running pool.
 #[derive(Debug)]
 pub(super) struct Workers {
     pub(super) name: String,
     pub(super) count: usize,
     pub(super) usage: Arc<Usage>,
-    ready: Mutex<VecDeque<(Job, Instant)>>,
+    ready: Mutex<VecDeque<Ready>>,
     /// One permit a push, so that every push wakes one worker.
     pushed: Semaphore,
     busy: AtomicUsize,
@@ -109,7 +112,7 @@ impl Workers {
         }
     }
 
-    fn ready(&self) -> MutexGuard<'_, VecDeque<(Job, Instant)>> {
+    fn ready(&self) -> MutexGuard<'_, VecDeque<Ready>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +158,7 @@ impl Workers {
         self.feed(jobs, VecDeque::push_front);
     }
 
-    fn feed(&self, jobs: Vec<Job>, push: fn(&mut VecDeque<(Job, Instant)>, (Job, Instant))) {
+    fn feed(&self, jobs: Vec<Job>, push: fn(&mut VecDeque<Ready>, Ready)) {
         let count = jobs.len();
         if count == 0 {
             return;
