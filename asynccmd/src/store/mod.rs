@@ -246,8 +246,8 @@ impl fmt::Debug for Database {
 impl Database {
     /// A MySQL or MariaDB database that is claimed from in this way, whatever the server is.
     ///
-    /// Left to itself (`pool.into()`) a runtime asks the server once: [`MySqlClaim::TwoSteps`] on a node of
-    /// a Galera cluster, [`MySqlClaim::SkipLocked`] on all others.
+    /// Left to itself (`pool.into()`) a runtime asks the server once: [`MySqlClaim::TwoSteps`](crate::MySqlClaim::TwoSteps) on a node of
+    /// a Galera cluster, [`MySqlClaim::SkipLocked`](crate::MySqlClaim::SkipLocked) on all others.
     #[cfg(feature = "mysql")]
     pub fn mysql(pool: impl Into<sqlx::MySqlPool>, claim: model::MySqlClaim) -> Self {
         Self::with(pool.into(), Settings { mysql_claim: Some(claim) })
