@@ -7,5 +7,5 @@ create table if not exists async_command_migration (
     at      datetime(6) not null
 ) engine = InnoDB;
 insert into async_command_migration (version, name, at)
-    values (0, md5(concat(uuid(), rand())), utc_timestamp(6))
+    values (0, left(sha2(concat(uuid(), rand()), 256), 32), utc_timestamp(6))
     on duplicate key update version = version;

@@ -290,6 +290,9 @@ async fn mark(
     Ok(held.then_some(claimed))
 }
 
+/// The levels that a submit can have; a row edited to another one is nobody's.
+const LEVELS: std::ops::RangeInclusive<i64> = -2..=2;
+
 /// What a claim could take, as a read without a lock saw it.
 struct Probe {
     due: Vec<DueLane>,
@@ -311,27 +314,28 @@ impl Probe {
         types: &[&'static str],
         suspect: bool,
     ) -> Result<Option<Self>> {
+        let asked: HashMap<&str, usize> =
+            types.iter().enumerate().map(|(at, stored_type)| (*stored_type, at)).collect();
         let lanes = sqlx::query(include_str!("sql/claim_probe.sql"))
             .bind(instance.0)
-            .bind(suspect)
-            .bind(suspect)
-            .bind(json(types)?)
             .fetch_all(conn)
             .await?;
         let (mut due, mut next, mut lease) = (Vec::new(), None::<i64>, false);
         for lane in &lanes {
-            let (position, level): (i64, i64) = (lane.try_get(0)?, lane.try_get(1)?);
-            let first_in: i64 = lane.try_get(2)?;
-            if position == 0 {
-                lease = first_in == 1;
+            let (kind, due_in): (i64, i64) = (lane.try_get(0)?, lane.try_get(4)?);
+            let Some(due_type) = lane.try_get::<Option<&str>, _>(1)? else {
+                lease = due_in == 1;
+                continue;
+            };
+            let (of_suspects, level): (bool, i64) = (lane.try_get(2)?, lane.try_get(3)?);
+            let Some(&position) = asked.get(due_type) else { continue };
+            if of_suspects != suspect || !LEVELS.contains(&level) {
                 continue;
             }
-            let position = usize::try_from(position - 1).ok().filter(|at| *at < types.len());
-            if let (Some(position), true) = (position, first_in <= 0) {
-                due.push(DueLane { position, level });
-            }
-            if let Some(next_in) = lane.try_get::<Option<i64>, _>(3)? {
-                next = Some(next.map_or(next_in, |next| next.min(next_in)));
+            match kind {
+                1 if due_in <= 0 => due.push(DueLane { position, level }),
+                2 => next = Some(next.map_or(due_in, |next| next.min(due_in))),
+                _ => {}
             }
         }
         let next_due = next.map(|next| Duration::from_micros(u64::try_from(next).unwrap_or(0)));

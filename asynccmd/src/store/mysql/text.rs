@@ -13,7 +13,9 @@ const LANES: [usize; 4] = [1, 4, 16, 64];
 /// The most lanes of one statement.
 pub(super) const MOST_LANES: usize = LANES[LANES.len() - 1];
 
-const LOCKING: &str = " for update skip locked";
+/// MySQL must be told that a list of parameters is not to be locked; MariaDB, which has no `of`, passes
+/// over the comment.
+const LOCKING: &str = " for update /*!80001 of c */ skip locked";
 
 static DUE: LazyLock<[String; 4]> = LazyLock::new(|| LANES.map(|lanes| union(lanes, "")));
 static DUE_LOCKED: LazyLock<[String; 4]> =

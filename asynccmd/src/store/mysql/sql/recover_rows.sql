@@ -8,4 +8,4 @@ straight_join json_table(r.ids, '$[*]' columns (id bigint path '$')) j
 straight_join async_command c force index (primary) on c.id = j.id
 where c.status = 'RUNNING' and c.claim_token = r.token and (c.unique_scope is not null) <= ?
   and (? is null or c.id = ?)
-for update skip locked
+for update /*!80001 of c */ skip locked
