@@ -243,7 +243,7 @@ macro_rules! conformance {
                 a_storm_loses_and_doubles_nothing,
             }
             bulk {
-                a_batch_of_a_hundred_thousand_answers_in_its_order,
+                a_large_batch_answers_in_its_order,
                 a_large_batch_honours_unique_keys,
             }
         );

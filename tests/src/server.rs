@@ -23,7 +23,7 @@ impl Server {
     /// # Panics
     /// If there is none to be had, with what to install, or if it does not come up.
     pub async fn postgres() -> Self {
-        Self::run("postgres").await
+        Self::run("postgres", None).await.0
     }
 
     /// A MariaDB server that takes connections.
@@ -31,17 +31,31 @@ impl Server {
     /// # Panics
     /// As [`postgres`](Self::postgres).
     pub async fn mysql() -> Self {
-        Self::run("mysql").await
+        Self::run("mysql", None).await.0
     }
 
-    async fn run(kind: &str) -> Self {
+    /// Three nodes of one Galera cluster, which are MariaDB servers with the same data. None of them
+    /// starts again.
+    ///
+    /// # Panics
+    /// As [`postgres`](Self::postgres).
+    pub async fn galera() -> [Self; 3] {
+        let (first, peer) = Self::run("galera", None).await;
+        let (second, _) = Self::run("galera", Some(&peer)).await;
+        let (third, _) = Self::run("galera", Some(&peer)).await;
+        [first, second, third]
+    }
+
+    /// With where others of its cluster find it.
+    async fn run(kind: &str, peer: Option<&str>) -> (Self, String) {
         // Emptied and then removed by the script; under a new name, since nothing removes it twice.
         let dir = tempfile::Builder::new().prefix("asynccmd-server.").tempdir().unwrap().keep();
         let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("servers"));
-        command.args(["one", kind]).arg(dir);
+        command.args(["one", kind]).arg(dir).args(peer);
         let process = Process::start(format!("a {kind} server"), command);
-        let url = process.says("READY").await;
-        Self { process, url }
+        let said = process.says("READY").await;
+        let (url, peer) = said.split_once(' ').unwrap_or((&said, ""));
+        (Self { process, url: url.to_owned() }, peer.to_owned())
     }
 
     /// Where a superuser of it gets in, with a password, on loopback.

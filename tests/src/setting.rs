@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use asynccmd::{
-    Client, CommandDetail, CommandId, FailureKind, Registry, Runtime, RuntimeBuilder, Status,
-    testing,
+    Client, CommandDetail, CommandId, FailureKind, Reason, Registry, Runtime, RuntimeBuilder,
+    Status, testing,
 };
 
 use crate::gate::Gate;
-use crate::harness::{Back, Log};
+use crate::harness::{Back, DEADLINE, Log};
 
 /// One day.
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -73,6 +73,24 @@ impl<'b, B: Back> Setting<'b, B> {
         assert_eq!((detail.row.status, detail.failures.len()), (Status::Dead, 1), "{detail:?}");
         let failure = detail.failures.remove(0);
         (failure.kind, failure.error)
+    }
+
+    /// Waits until health is up, or down because the database is away.
+    ///
+    /// # Panics
+    /// After [`DEADLINE`], with what it says.
+    pub async fn until_health(&self, up: bool) {
+        let begin = std::time::Instant::now();
+        let mut again = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            again.tick().await;
+            let health = self.client().admin().health().await;
+            let away = |reason: &Reason| matches!(reason, Reason::DatabaseAway { .. });
+            if health.is_up() == up && (up || health.reasons.iter().any(away)) {
+                return;
+            }
+            assert!(begin.elapsed() < DEADLINE, "{health}");
+        }
     }
 
     /// Runs what is due, shuts down, and looks at the receipts.

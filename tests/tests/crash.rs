@@ -1,15 +1,18 @@
 //! What needs processes of its own and real signals: workers on one database, of each kind.
 //!
 //! `lease`: who holds a row, and what takes it away. `death`: processes that die, alone or all at once.
-//! `fleet`: many of them, of which one dies every second. `signals`: shutdown on order. `start`: eight processes at one empty database. Each case ends in
-//! [`Site::all_is_well`]: no RUNNING row without a receipt, no receipt without a RUNNING row.
-//!
-//! [`Site::all_is_well`]: site::Site::all_is_well
+//! `fleet`: many of them, of which one dies every second. `signals`: shutdown on order. `start`: eight
+//! processes at one empty database. `clock`: clocks that are an hour off. `galera`: a cluster that loses a
+//! node. At the end of each case no row is RUNNING without a receipt, and no receipt without a row.
 
+#[path = "crash/clock.rs"]
+mod clock;
 #[path = "crash/death.rs"]
 mod death;
 #[path = "crash/fleet.rs"]
 mod fleet;
+#[path = "crash/galera.rs"]
+mod galera;
 #[path = "crash/lease.rs"]
 mod lease;
 #[path = "crash/signals.rs"]
@@ -61,3 +64,26 @@ macro_rules! crash {
 }
 
 crash! { mysql: OnMysql, postgres: OnPostgres, sqlite: OnSqlite }
+
+/// What takes more than the default run has: `tests/run --long`.
+mod long {
+    use asynccmd_tests::harness::{OnMysql, OnPostgres};
+
+    #[tokio::test]
+    #[ignore = "long, and needs libfaketime: tests/run --long"]
+    async fn clocks_an_hour_off_change_nothing_on_mysql() {
+        crate::clock::clocks_an_hour_off_change_nothing::<OnMysql>().await;
+    }
+
+    #[tokio::test]
+    #[ignore = "long, and needs libfaketime: tests/run --long"]
+    async fn clocks_an_hour_off_change_nothing_on_postgres() {
+        crate::clock::clocks_an_hour_off_change_nothing::<OnPostgres>().await;
+    }
+
+    #[tokio::test]
+    #[ignore = "long, and needs Galera: tests/run --long"]
+    async fn a_cluster_that_loses_a_node_loses_no_command() {
+        crate::galera::a_cluster_that_loses_a_node_loses_no_command().await;
+    }
+}

@@ -9,9 +9,9 @@
 //! says and no more, as a caller's first pool may.
 //!
 //! Says `READY instance`, then what its attempts do, `HEALTH up` or `HEALTH down …` and `INSTANCE id`
-//! when asked, `LOST n` claim replies, and `STOPPED` after a shutdown by SIGTERM or SIGINT. Takes
-//! `open GATE`, `close GATE`, `health`, `instance` and `lost` as lines. Ends when its standard input
-//! does, so that it never outlives its test.
+//! when asked, `LOST n` claim replies, `CLOCK seconds` since 1970, and `STOPPED` after a shutdown by
+//! SIGTERM or SIGINT. Takes `open GATE`, `close GATE`, `health`, `instance`, `lost` and `clock` as
+//! lines. Ends when its standard input does, so that it never outlives its test.
 
 use std::error::Error;
 use std::io::BufRead as _;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::process::exit;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use asynccmd::testing::Faults;
 use asynccmd::{Pool, Runtime};
@@ -90,6 +90,10 @@ fn obey(runtime: &Arc<Runtime>, desk: &Desk, faults: &Faults, threads: &tokio::r
                 });
             }
             None if line == "instance" => println!("INSTANCE {}", runtime.instance()),
+            None if line == "clock" => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                println!("CLOCK {}", now.unwrap_or_default().as_secs());
+            }
             None if line == "lost" => println!("LOST {}", faults.dropped_claim_replies()),
             _ => eprintln!("not an order: {line}"),
         }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use asynccmd::testing::Faults;
 use asynccmd::{
-    CommandError, Context, FailureKind, Pool, Reason, Registry, RuntimeBuilder, Status, command,
+    CommandError, Context, FailureKind, Pool, Registry, RuntimeBuilder, Status, command,
 };
 
 use crate::gate::Gate;
-use crate::harness::{Back, DEADLINE, Log, until_row, within};
+use crate::harness::{Back, Log, until_row, within};
 use crate::setting::Setting;
 
 #[command(type = "takeover.waits", mode = "async_pool")]
@@ -109,7 +109,7 @@ pub async fn an_outage_longer_than_the_stall_timeout_kills_nobody<B: Back>(back:
         // The ends come while nothing can be written.
         at.gate.open(ATTEMPTS);
         at.log.until(ATTEMPTS / 2).await;
-        until_health(at, false).await;
+        at.until_health(false).await;
     }
     // The outage itself is what is tested, so its length is a length of time.
     tokio::time::sleep_until(away + STALL * 3).await;
@@ -120,26 +120,11 @@ pub async fn an_outage_longer_than_the_stall_timeout_kills_nobody<B: Back>(back:
         assert_eq!((row.run_no, row.retry_count, row.crash_count), (1, 0, 0), "{row:?}");
     }
     for (at, instance) in runtimes.iter().zip(instances) {
-        until_health(at, true).await;
+        at.until_health(true).await;
         assert_eq!(at.runtime.instance(), instance, "it was declared dead");
         assert_eq!(at.log.entries().len(), ATTEMPTS / 2, "each has run once");
     }
     for at in runtimes {
         at.end().await;
-    }
-}
-
-/// Waits until health is up, or down because the database is away.
-async fn until_health<B: Back>(at: &Setting<'_, B>, up: bool) {
-    let begin = std::time::Instant::now();
-    let mut again = tokio::time::interval(Duration::from_millis(20));
-    loop {
-        again.tick().await;
-        let health = at.client().admin().health().await;
-        let away = |reason: &Reason| matches!(reason, Reason::DatabaseAway { .. });
-        if health.is_up() == up && (up || health.reasons.iter().any(away)) {
-            return;
-        }
-        assert!(begin.elapsed() < DEADLINE, "{health}");
     }
 }

@@ -45,14 +45,18 @@ pub trait Back: Sized + Send + Sync + 'static {
     /// A new, migrated database, with a table of the business beside the commands:
     /// `effect (command, note)`.
     fn create() -> impl Future<Output = Self> + Send {
+        async { Self::empty().await.furnished().await }
+    }
+
+    /// Puts into an empty database what [`create`](Self::create) brings.
+    fn furnished(self) -> impl Future<Output = Self> + Send {
         async {
-            let back = Self::empty().await;
-            asynccmd::migrate(back.database()).await.unwrap();
-            back.execute(
+            asynccmd::migrate(self.database()).await.unwrap();
+            self.execute(
                 "create table effect (command bigint not null, note varchar(200) not null)",
             )
             .await;
-            back
+            self
         }
     }
 
@@ -150,6 +154,12 @@ pub trait Back: Sized + Send + Sync + 'static {
 
     /// No RUNNING row without a receipt, no receipt without a RUNNING row.
     fn assert_receipts_match_rows(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// A kind whose databases are on servers.
+pub trait OnServer: Back {
+    /// A new database with nothing in it, on a server of the test's own, with which it goes.
+    fn empty_on(server: &str) -> impl Future<Output = Self> + Send;
 }
 
 /// What handlers did, in order; a `#[state]` value.

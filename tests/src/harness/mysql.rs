@@ -8,7 +8,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
 };
 
-use super::{Back, Begin};
+use super::{Back, Begin, OnServer};
 
 /// The variable that says where the server is.
 const URL: &str = "ASYNCCMD_MYSQL_URL";
@@ -18,6 +18,8 @@ const URL: &str = "ASYNCCMD_MYSQL_URL";
 pub struct OnMysql<const TWO_STEPS: bool = false> {
     pool: MySqlPool,
     name: String,
+    /// The server outlives the database.
+    shared: bool,
 }
 
 /// The same cases by the other way to claim.
@@ -49,11 +51,30 @@ impl<const TWO_STEPS: bool> OnMysql<TWO_STEPS> {
             })
         })
     }
+
+    async fn empty_at(server: MySqlConnectOptions, shared: bool) -> Self {
+        let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
+        let mut conn = server.connect().await.unwrap();
+        Self::execute_on(&mut conn, format!("create database {name} character set utf8mb4")).await;
+        conn.close().await.unwrap();
+        let options = server.database(&name);
+        let pool = Self::strange().max_connections(8).connect_with(options).await.unwrap();
+        Self { pool, name, shared }
+    }
+}
+
+impl<const TWO_STEPS: bool> OnServer for OnMysql<TWO_STEPS> {
+    async fn empty_on(server: &str) -> Self {
+        Self::empty_at(server.parse().unwrap(), false).await
+    }
 }
 
 /// The database goes, also after a panic. Whoever is in it still is told that it is gone.
 impl<const TWO_STEPS: bool> Drop for OnMysql<TWO_STEPS> {
     fn drop(&mut self) {
+        if !self.shared {
+            return;
+        }
         let drop = format!("drop database if exists {}", self.name);
         // The test's own threads may be busy or gone.
         let dropped = std::thread::spawn(move || {
@@ -99,13 +120,7 @@ impl<const TWO_STEPS: bool> Back for OnMysql<TWO_STEPS> {
     ];
 
     async fn empty() -> Self {
-        let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
-        let mut conn = OnMysql::server().connect().await.unwrap();
-        Self::execute_on(&mut conn, format!("create database {name} character set utf8mb4")).await;
-        conn.close().await.unwrap();
-        let options = OnMysql::server().database(&name);
-        let pool = Self::strange().max_connections(8).connect_with(options).await.unwrap();
-        Self { pool, name }
+        Self::empty_at(OnMysql::server(), true).await
     }
 
     fn url(&self) -> String {

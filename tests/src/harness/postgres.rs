@@ -6,7 +6,7 @@ use asynccmd::{CommandId, Database};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, PgPool, Postgres};
 
-use super::{Back, Begin};
+use super::{Back, Begin, OnServer};
 
 /// The variable that says where the server is.
 const URL: &str = "ASYNCCMD_POSTGRES_URL";
@@ -15,6 +15,8 @@ const URL: &str = "ASYNCCMD_POSTGRES_URL";
 pub struct OnPostgres {
     pool: PgPool,
     name: String,
+    /// The server outlives the database.
+    shared: bool,
 }
 
 impl OnPostgres {
@@ -30,11 +32,34 @@ impl OnPostgres {
         });
         url.parse().unwrap_or_else(|error| panic!("{URL}={url}: {error}"))
     }
+
+    async fn empty_at(server: PgConnectOptions, shared: bool) -> Self {
+        let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
+        let mut conn = server.connect().await.unwrap();
+        Self::execute_on(
+            &mut conn,
+            format!("create database {name} encoding 'UTF8' template template0"),
+        )
+        .await;
+        conn.close().await.unwrap();
+        let options = server.database(&name);
+        let pool = PgPoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
+        Self { pool, name, shared }
+    }
+}
+
+impl OnServer for OnPostgres {
+    async fn empty_on(server: &str) -> Self {
+        Self::empty_at(server.parse().unwrap(), false).await
+    }
 }
 
 /// The database goes, whoever is connected still, also after a panic.
 impl Drop for OnPostgres {
     fn drop(&mut self) {
+        if !self.shared {
+            return;
+        }
         let drop = format!("drop database if exists {} with (force)", self.name);
         // The test's own threads may be busy or gone.
         let dropped = std::thread::spawn(move || {
@@ -65,17 +90,7 @@ impl Back for OnPostgres {
     ];
 
     async fn empty() -> Self {
-        let name = format!("asynccmd_test_{:032x}", fastrand::u128(..));
-        let mut conn = Self::server().connect().await.unwrap();
-        Self::execute_on(
-            &mut conn,
-            format!("create database {name} encoding 'UTF8' template template0"),
-        )
-        .await;
-        conn.close().await.unwrap();
-        let options = Self::server().database(&name);
-        let pool = PgPoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
-        Self { pool, name }
+        Self::empty_at(Self::server(), true).await
     }
 
     fn url(&self) -> String {

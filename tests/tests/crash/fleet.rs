@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use asynccmd::{FailureKind, Filter, Status};
+use asynccmd::{CommandId, Status, Submitted};
 use asynccmd_tests::harness::{Back, long};
 use asynccmd_tests::process::PATIENCE;
 use asynccmd_tests::work::Toil;
 
-use super::site::Site;
+use super::site::{Again, Site};
 
 /// Nothing is lost; what ran on a process that was killed may run again, each time counted; nothing else
 /// does.
@@ -50,32 +50,12 @@ async fn deaths<B: Back>(instances: usize, commands: usize) {
         worker.kill().await;
     }
 
-    assert_eq!(site.all(Filter::new()).await.len(), commands);
-    let effects = site.effects();
-    let (mut again, mut doubled) = (0, 0);
-    for id in sent.iter().map(asynccmd::Submitted::id) {
-        let detail = site.get(id).await;
-        assert_eq!(detail.row.status, Status::Success);
-        let of = &effects[&id];
-        let crashed: BTreeSet<u32> = detail.failures.iter().map(|f| f.run_no).collect();
-        assert!(detail.failures.iter().all(|f| f.kind == FailureKind::Crashed), "{detail:?}");
-        assert_eq!(crashed.len(), detail.failures.len(), "a death counted twice: {detail:?}");
-        for effect in of.iter().filter(|effect| effect.run_no != detail.row.run_no) {
-            // An earlier run, of a process that was killed, and counted as such.
-            let explained = killed.contains(&effect.pid) && crashed.contains(&effect.run_no);
-            assert!(explained, "{detail:?}, {of:?}, killed {killed:?}");
-        }
-        let count = |what: &str| of.iter().filter(|effect| effect.what == what).count();
-        let runs: BTreeSet<u32> = of.iter().map(|effect| effect.run_no).collect();
-        assert_eq!(count("started"), runs.len(), "a run was started twice: {of:?}");
-        assert!(count("finished") >= 1 && runs.contains(&detail.row.run_no), "{of:?}");
-        again += usize::from(count("started") > 1);
-        doubled += usize::from(count("finished") > 1);
-    }
+    let ids: Vec<CommandId> = sent.iter().map(Submitted::id).collect();
+    let Again { started, finished } = site.assert_each_counts_once(&ids, &killed).await;
     println!(
-        "{commands} commands, {} deaths: {again} ran again, {doubled} twice to their end",
+        "{commands} commands, {} deaths: {started} ran again, {finished} twice to their end",
         killed.len()
     );
-    assert!(again > 0 && killed.len() >= 2, "nobody died at work");
+    assert!(started > 0 && killed.len() >= 2, "nobody died at work");
     site.assert_receipts_match_rows().await;
 }

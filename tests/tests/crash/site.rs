@@ -1,11 +1,11 @@
 //! A database, the workers on it, and what became of their commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::time::Duration;
 
-use asynccmd::{Client, CommandDetail, CommandId, Filter, Status};
-use asynccmd_tests::harness::Back;
+use asynccmd::{Client, CommandDetail, CommandId, FailureKind, Filter, Status};
+use asynccmd_tests::harness::{Back, OnServer};
 use asynccmd_tests::process::{PATIENCE, Process, Signal, until};
 use asynccmd_tests::work::{Block, Effect, Hold, Late, effects};
 use tempfile::TempDir;
@@ -34,6 +34,12 @@ pub(crate) struct Burst {
     pub(crate) ready: Vec<CommandId>,
 }
 
+/// How many commands went more than once through a part of their handler.
+pub(crate) struct Again {
+    pub(crate) started: usize,
+    pub(crate) finished: usize,
+}
+
 impl<B> Deref for Site<B> {
     type Target = B;
 
@@ -60,14 +66,24 @@ impl<B: Back> Site<B> {
 
     /// A worker on its way.
     pub(crate) fn start(&self, name: &str, args: &[&str]) -> Process {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
-        command.arg(self.url()).arg(self.dir.path()).args(args);
-        Process::start(name, command)
+        Process::start(name, self.order(&self.url(), args))
     }
 
     /// A worker that is ready.
     pub(crate) async fn worker(&self, name: &str, args: &[&str]) -> Process {
-        let worker = self.start(name, args);
+        self.worker_by(name, self.order(&self.url(), args)).await
+    }
+
+    /// A worker on this database, at whatever address, that has not been started yet.
+    pub(crate) fn order(&self, url: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
+        command.arg(url).arg(self.dir.path()).args(args);
+        command
+    }
+
+    /// The same, started and ready.
+    pub(crate) async fn worker_by(&self, name: &str, order: Command) -> Process {
+        let worker = Process::start(name, order);
         worker.says("READY").await;
         worker
     }
@@ -194,6 +210,37 @@ impl<B: Back> Site<B> {
         self.assert_receipts_match_rows().await;
     }
 
+    /// The database has these commands and no others, and each is a success. An earlier run of one was
+    /// of a process that is `gone`, and is counted as such; nothing else has run twice.
+    pub(crate) async fn assert_each_counts_once(
+        &self,
+        ids: &[CommandId],
+        gone: &BTreeSet<u32>,
+    ) -> Again {
+        assert_eq!(self.all(Filter::new()).await.len(), ids.len());
+        let effects = self.effects();
+        let mut again = Again { started: 0, finished: 0 };
+        for id in ids {
+            let detail = self.get(*id).await;
+            assert_eq!(detail.row.status, Status::Success);
+            let of = &effects[id];
+            let crashed: BTreeSet<u32> = detail.failures.iter().map(|f| f.run_no).collect();
+            assert!(detail.failures.iter().all(|f| f.kind == FailureKind::Crashed), "{detail:?}");
+            assert_eq!(crashed.len(), detail.failures.len(), "a death counted twice: {detail:?}");
+            for effect in of.iter().filter(|effect| effect.run_no != detail.row.run_no) {
+                let explained = gone.contains(&effect.pid) && crashed.contains(&effect.run_no);
+                assert!(explained, "{detail:?}, {of:?}, gone {gone:?}");
+            }
+            let count = |what: &str| of.iter().filter(|effect| effect.what == what).count();
+            let runs: BTreeSet<u32> = of.iter().map(|effect| effect.run_no).collect();
+            assert_eq!(count("started"), runs.len(), "a run was started twice: {of:?}");
+            assert!(count("finished") >= 1 && runs.contains(&detail.row.run_no), "{of:?}");
+            again.started += usize::from(count("started") > 1);
+            again.finished += usize::from(count("finished") > 1);
+        }
+        again
+    }
+
     /// These commands with their failures, and how many receipts there are, for a comparison.
     pub(crate) async fn everything(&self, ids: &[CommandId]) -> Vec<String> {
         let mut all = Vec::new();
@@ -210,6 +257,13 @@ impl<B: Back> Site<B> {
         assert_eq!(self.number("select coalesce(max(crash_count), 0) from async_command").await, 0);
         let failures = "select count(*) from async_command_failure where kind = 'crashed'";
         assert_eq!(self.number(failures).await, 0);
+    }
+}
+
+impl<B: OnServer> Site<B> {
+    /// On a migrated database on a server of the test's own.
+    pub(crate) async fn on_server(url: &str) -> Self {
+        Self::on(B::empty_on(url).await.furnished().await)
     }
 }
 

@@ -53,9 +53,8 @@ pub(super) async fn claim(
         return Ok(Claim::NoLease);
     };
     let next_due = probe.next_due;
-    let nothing = Claim::Rows { rows: Vec::new(), next_due, dead: Vec::new() };
     if probe.due.is_empty() {
-        return Ok(nothing);
+        return Ok(Claim::Rows { rows: Vec::new(), next_due, dead: Vec::new() });
     }
 
     let mut tx = conn.begin().await?;
@@ -95,11 +94,12 @@ pub(super) async fn claim(
         tx.rollback().await?;
         return Ok(Claim::NoLease);
     };
+    let next_due = rows.next_due(next_due);
     if rows.is_empty() {
         tx.rollback().await?;
-        return Ok(nothing);
+    } else {
+        tx.commit().await?;
     }
-    tx.commit().await?;
     Ok(Claim::Rows { rows: rows.rows, next_due, dead: Vec::new() })
 }
 
@@ -150,6 +150,7 @@ pub(super) async fn claim_suspect(
         .await?
         .is_some();
     let (mut rows, mut dead) = (Vec::new(), Vec::new());
+    let mut next_due = probe.next_due;
     if doomed || !probe.due.is_empty() {
         let mut tx = conn.begin().await?;
         if doomed {
@@ -170,7 +171,10 @@ pub(super) async fn claim_suspect(
         let one = (0..first.len()).min_by_key(|row| at[*row]);
         let picked = one.map(|row| first.swap_remove(row)).into_iter().collect();
         match mark(&mut tx, round, picked, true).await? {
-            Some(marked) => rows = marked.rows,
+            Some(marked) => {
+                next_due = marked.next_due(next_due);
+                rows = marked.rows;
+            }
             None => {
                 tx.rollback().await?;
                 return Ok(Claim::NoLease);
@@ -178,7 +182,7 @@ pub(super) async fn claim_suspect(
         }
         tx.commit().await?;
     }
-    Ok(Claim::Rows { rows, next_due: probe.next_due, dead })
+    Ok(Claim::Rows { rows, next_due, dead })
 }
 
 /// PENDING → DEAD for rows whose holders died too often.
@@ -275,7 +279,7 @@ async fn mark(
         .rows_affected();
     // What was picked without locks may have been another row meanwhile.
     let all = round.locks() && marked == picked.len() as u64;
-    let mut claimed = Claimed::default();
+    let mut claimed = Claimed { beaten: marked < picked.len() as u64, ..Claimed::default() };
     if all {
         claimed.take(&picked, 1)?;
     } else if marked > 0 {
@@ -354,6 +358,8 @@ struct Claimed {
     rows: Vec<ClaimedRow>,
     /// Marked as well, and not readable.
     unread: Vec<CommandId>,
+    /// Others have taken some of what was picked.
+    beaten: bool,
 }
 
 impl Claimed {
@@ -377,6 +383,12 @@ impl Claimed {
             }
         }
         Ok(())
+    }
+
+    /// When another claim may bring more. Who picks without locks picks what all others pick: what it
+    /// did not get says nothing about the rows behind, and to look for those is not to wait for a poll.
+    fn next_due(&self, next_due: Option<Duration>) -> Option<Duration> {
+        if self.beaten { Some(Duration::ZERO) } else { next_due }
     }
 
     fn is_empty(&self) -> bool {
