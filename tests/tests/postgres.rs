@@ -11,6 +11,8 @@ use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{AssertSqlSafe, Postgres};
 
+#[path = "postgres/marks.rs"]
+mod marks;
 #[path = "postgres/news.rs"]
 mod news;
 
@@ -210,11 +212,15 @@ async fn a_claim_reads_what_it_takes() {
     back.execute("insert into async_command_instance values (1, now(), now(), 'i')").await;
     for statistics in ["select 1", "analyze"] {
         back.execute(statistics).await;
-        // (types named so, how many, room of each, rows, buffers a row or type)
-        for (name, types, room, taken, buffers) in
-            [('t', 50, 10, 500, 40), ('t', 1, half, half, 40), ('x', 200, 10, 0, 5)]
-        {
-            let plan = claim_plan(&back, name, types, room).await;
+        // (types named so, how many, room of each, going on, rows, buffers a row or type)
+        for (name, types, room, goes_on, taken, buffers) in [
+            ('t', 50, 10, false, 500, 40),
+            ('t', 50, 10, true, 500, 40),
+            ('t', 1, half, false, half, 40),
+            ('x', 200, 10, false, 0, 5),
+            ('x', 200, 10, true, 0, 50),
+        ] {
+            let plan = claim_plan(&back, name, types, room, goes_on).await;
             let root = &plan[0]["Plan"];
             let mut scans = Vec::new();
             collect(root, &mut scans);
@@ -245,7 +251,7 @@ fn collect(node: &Value, scans: &mut Vec<String>) {
 }
 
 /// What the runtime's own connections would do, undone.
-async fn claim_plan(back: &OnPostgres, name: char, types: i64, room: i64) -> Value {
+async fn claim_plan(back: &OnPostgres, name: char, types: i64, room: i64, goes_on: bool) -> Value {
     const CLAIM: &str = include_str!("../../asynccmd/src/store/postgres/sql/claim_due.sql");
     let list = |value: &dyn Fn(i64) -> String| {
         let values: Vec<_> = (1..=types).map(value).collect();
@@ -253,16 +259,27 @@ async fn claim_plan(back: &OnPostgres, name: char, types: i64, room: i64) -> Val
     };
     let (numbers, rooms) = (list(&|at| at.to_string()), list(&|_| room.to_string()));
     let names = list(&|at| format!("{name}{}", at - 1));
+    let go_on = list(&|_| goes_on.to_string());
+    // From the middle of what is due, which is all of one level and due at the same time.
+    let middle = "select min(next_run_at)::text, percentile_disc(0.5) within group (order by id)
+         from async_command where status = 'PENDING' and next_run_at < now()";
+    let (due, id): (String, i64) = sqlx::query_as(middle).fetch_one(back.pool()).await.unwrap();
+    let marks = |mark: String| match goes_on {
+        true => list(&|_| format!("null,null,{mark},null,null")),
+        false => "'{}'".to_owned(),
+    };
+    let (dues, ids) = (marks(format!("{due:?}")), marks(id.to_string()));
     let mut tx = back.pool().begin().await.unwrap();
     for setting in ["enable_seqscan = off", "jit = off", "plan_cache_mode = force_generic_plan"] {
         OnPostgres::execute_on(&mut tx, format!("set local {setting}")).await;
     }
-    let prepare =
-        format!("prepare claim (bigint, uuid, text[], int[], int[], bigint[]) as {CLAIM}");
+    let prepare = format!(
+        "prepare claim (bigint, uuid, text[], int[], int[], bigint[], bool[], timestamptz[], bigint[]) as {CLAIM}"
+    );
     sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut *tx).await.unwrap();
     let explain = format!(
         "explain (analyze, buffers, format json)
-         execute claim (1, '{:032x}', {names}, {numbers}, {numbers}, {rooms})",
+         execute claim (1, '{:032x}', {names}, {numbers}, {numbers}, {rooms}, {go_on}, {dues}, {ids})",
         fastrand::u128(..)
     );
     let plan: Value = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_one(&mut *tx).await.unwrap();

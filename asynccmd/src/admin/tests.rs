@@ -21,7 +21,7 @@ async fn claim(bed: &Bed, command_type: &'static str) -> Ending {
     let store = &bed.client.database().store;
     let (instance, token) = (InstanceId::random(), Token::random());
     store.register(instance, "test", 60 * SECOND).await.unwrap();
-    let wants = [Want { types: vec![command_type], room: 1 }];
+    let wants = [Want { types: vec![command_type], room: 1, from_start: true }];
     let Claim::Rows { rows, .. } = store.claim(instance, token, &wants).await.unwrap() else {
         panic!("no lease")
     };

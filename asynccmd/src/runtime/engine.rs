@@ -328,6 +328,7 @@ impl Engine {
                     limit: limit.map(|(_, limit)| *limit),
                     usage: Arc::new(Usage::new(Arc::clone(inbox))),
                     dry: false,
+                    from_start: true,
                 }
             })
             .collect()

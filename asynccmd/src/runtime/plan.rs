@@ -23,9 +23,25 @@ pub(super) struct Kind {
     pub(super) usage: Arc<Usage>,
     /// The last claim brought less than it had room for: nothing more is due until something says so.
     pub(super) dry: bool,
+    /// The next claim is to look at all that is due, and not only at what comes after the last one.
+    pub(super) from_start: bool,
 }
 
 impl Kind {
+    /// Something of it may be due, wherever it stands among what is.
+    pub(super) fn wake(&mut self) {
+        self.dry = false;
+        self.from_start = true;
+    }
+
+    /// A claim with this much room brought so many rows; it looked at the `whole` of what was due, or
+    /// only at what comes after the rows of the one before.
+    pub(super) fn claimed(&mut self, brought: usize, room: usize, whole: bool) {
+        let short = brought < room;
+        self.dry = short && whole;
+        self.from_start = short && !whole;
+    }
+
     pub(super) fn room(&self) -> usize {
         self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.usage.held()))
     }

@@ -90,7 +90,7 @@ impl Scheduler {
     fn look_at(&mut self, news: News) {
         self.plan.immediate.extend(news.immediate);
         for position in news.due {
-            self.kinds[position].dry = false;
+            self.kinds[position].wake();
         }
         let now = Instant::now();
         // Without an order of the user's, every look at everything counts, whatever it was caused by:
@@ -106,7 +106,10 @@ impl Scheduler {
         if polls || news.everything || self.plan.due_at.is_some_and(|due| now >= due) {
             self.plan.due_at = None;
             for kind in &mut self.kinds {
-                kind.dry = false;
+                // A poll of what is being drained need not begin at the start: that comes by itself.
+                if kind.dry || news.everything {
+                    kind.wake();
+                }
             }
         }
     }
@@ -133,7 +136,7 @@ impl Scheduler {
         if !lease.holds() || self.plan.paused_until.is_some() {
             // What was to start by id is found by a poll.
             for (_, position) in std::mem::take(&mut self.plan.immediate) {
-                self.kinds[position].dry = false;
+                self.kinds[position].wake();
             }
             return false;
         }
@@ -175,7 +178,7 @@ impl Scheduler {
             let kind = &mut self.kinds[position];
             if room[kind.pool] == 0 || room_of[position] == 0 {
                 // Stays PENDING; the next claim with room finds it.
-                kind.dry = false;
+                kind.wake();
                 continue;
             }
             room[kind.pool] -= 1;
@@ -199,7 +202,7 @@ impl Scheduler {
         // claim that follows finds out, and when it will be.
         if !claimed.as_ref().is_ok_and(|claimed| claimed.rows.len() == ids.len()) {
             for at in &types {
-                self.kinds[*at].dry = false;
+                self.kinds[*at].wake();
             }
         }
         self.hand_over(claimed?.rows, token, lease, None);
@@ -229,7 +232,10 @@ impl Scheduler {
         }
         let wants: Vec<Want> = asked
             .iter()
-            .map(|(who, room)| Want { types: self.kinds[*who].types.clone(), room: *room })
+            .map(|(who, room)| {
+                let kind = &self.kinds[*who];
+                Want { types: kind.types.clone(), room: *room, from_start: kind.from_start }
+            })
             .collect();
         let token = Token::random();
         self.ledger.claiming(token);
@@ -247,7 +253,8 @@ impl Scheduler {
             }
         }
         for (who, room) in &asked {
-            self.kinds[*who].dry = brought[*who] < *room;
+            let kind = &mut self.kinds[*who];
+            kind.claimed(brought[*who], *room, kind.from_start || claimed.whole);
         }
         self.hand_over(claimed.rows, token, lease, None);
         // Room that one type left is another's; with none of them left, or no room, this is false.
@@ -315,17 +322,17 @@ impl Scheduler {
         claim: Result<Claim, StoreError>,
     ) -> Result<Claimed, StoreError> {
         match self.faults.claim_reply(claim) {
-            Ok(Claim::Rows { rows, next_due, dead }) => {
+            Ok(Claim::Rows { rows, next_due, whole, dead }) => {
                 let ids: HashSet<_> = rows.iter().map(|row| row.id).collect();
                 self.ledger.claimed(token, ids);
                 self.trouble.over();
-                Ok(Claimed { rows, next_due, dead })
+                Ok(Claimed { rows, next_due, whole, dead })
             }
             Ok(Claim::NoLease) => {
                 self.ledger.claim_failed(token);
                 // The keeper finds out, and registers anew.
                 self.lease_missed.notify_one();
-                Ok(Claimed { rows: Vec::new(), next_due: None, dead: Vec::new() })
+                Ok(Claimed { rows: Vec::new(), next_due: None, whole: true, dead: Vec::new() })
             }
             Err(error) => {
                 self.ledger.claim_failed(token);
@@ -418,5 +425,6 @@ impl Scheduler {
 struct Claimed {
     rows: Vec<ClaimedRow>,
     next_due: Option<Duration>,
+    whole: bool,
     dead: Vec<DeadLetter>,
 }

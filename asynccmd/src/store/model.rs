@@ -88,6 +88,12 @@ pub(crate) struct Want {
     /// The command's type and its aliases.
     pub types: Vec<&'static str>,
     pub room: usize,
+    /// Every due row counts. Without it a claim may begin where the last full one of these types ended,
+    /// and says so: the wants that it leaves with room are then to be asked for again from the start.
+    ///
+    /// Only PostgreSQL makes use of it. SQLite's index has no entries of rows that are claimed; that of
+    /// MySQL has them until they are purged, and is read from its start all the same.
+    pub from_start: bool,
 }
 
 /// A row that has just become RUNNING.
@@ -116,6 +122,8 @@ pub(crate) enum Claim {
         rows: Vec<ClaimedRow>,
         /// Until the next known row of these types is due, by the database's clock.
         next_due: Option<Duration>,
+        /// All that is due was looked at, also of wants that need not begin at the start.
+        whole: bool,
         /// Rows that became DEAD in the place of a start (suspects only).
         dead: Vec<DeadLetter>,
     },

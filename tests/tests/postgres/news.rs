@@ -35,7 +35,7 @@ async fn listening(back: &OnPostgres, log: &Log, gate: &Gate) -> Runtime {
 }
 
 /// Connections of this database that listen.
-const LISTENERS: &str = "select count(*) from pg_stat_activity
+pub(super) const LISTENERS: &str = "select count(*) from pg_stat_activity
      where datname = current_database() and query ilike 'listen %' and state = 'idle'";
 
 /// A client elsewhere: of a pool of its own, without a runtime.

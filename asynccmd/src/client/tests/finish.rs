@@ -40,7 +40,7 @@ async fn attempt(bed: &Bed, delete: bool) -> (Context, Arc<Holder>) {
     let store = &bed.client.database().store;
     let (instance, token) = (InstanceId::random(), Token::random());
     store.register(instance, "test", Duration::from_secs(60)).await.unwrap();
-    let wants = [Want { types: vec!["ping"], room: 1 }];
+    let wants = [Want { types: vec!["ping"], room: 1, from_start: true }];
     let Claim::Rows { mut rows, .. } = store.claim(instance, token, &wants).await.unwrap() else {
         panic!("no lease")
     };

@@ -54,7 +54,7 @@ pub(super) async fn claim(
     };
     let next_due = probe.next_due;
     if probe.due.is_empty() {
-        return Ok(Claim::Rows { rows: Vec::new(), next_due, dead: Vec::new() });
+        return Ok(Claim::Rows { rows: Vec::new(), next_due, whole: true, dead: Vec::new() });
     }
 
     let mut tx = conn.begin().await?;
@@ -100,7 +100,7 @@ pub(super) async fn claim(
     } else {
         tx.commit().await?;
     }
-    Ok(Claim::Rows { rows: rows.rows, next_due, dead: Vec::new() })
+    Ok(Claim::Rows { rows: rows.rows, next_due, whole: true, dead: Vec::new() })
 }
 
 pub(super) async fn claim_ids(
@@ -123,7 +123,12 @@ pub(super) async fn claim_ids(
             if !lease {
                 return Ok(Claim::NoLease);
             }
-            return Ok(Claim::Rows { rows: Vec::new(), next_due: None, dead: Vec::new() });
+            return Ok(Claim::Rows {
+                rows: Vec::new(),
+                next_due: None,
+                whole: true,
+                dead: Vec::new(),
+            });
         }
         None => {
             tx.rollback().await?;
@@ -131,7 +136,7 @@ pub(super) async fn claim_ids(
         }
     };
     tx.commit().await?;
-    Ok(Claim::Rows { rows, next_due: None, dead: Vec::new() })
+    Ok(Claim::Rows { rows, next_due: None, whole: true, dead: Vec::new() })
 }
 
 pub(super) async fn claim_suspect(
@@ -182,7 +187,7 @@ pub(super) async fn claim_suspect(
         }
         tx.commit().await?;
     }
-    Ok(Claim::Rows { rows, next_due, dead })
+    Ok(Claim::Rows { rows, next_due, whole: true, dead })
 }
 
 /// PENDING → DEAD for rows whose holders died too often.

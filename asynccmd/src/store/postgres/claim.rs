@@ -1,12 +1,13 @@
 //! PENDING → RUNNING, and the receipts of it.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use super::rows::{self, Stamp, limit, uuid, uuids};
+use super::trail::{Mark, Taken, Trails};
 use crate::command::FailureKind;
 use crate::ids::{CommandId, InstanceId, Token};
 use crate::store::model::{Claim, ClaimedRow, Held, Receipt, Want};
@@ -18,8 +19,10 @@ pub(super) async fn claim(
     instance: InstanceId,
     token: Token,
     wants: &[Want],
+    trails: &mut Trails,
 ) -> Result<Claim> {
-    let asked = Asked::new(wants);
+    let now = Instant::now();
+    let asked = Asked::new(wants, trails, now);
     let rows = sqlx::query(include_str!("sql/claim_due.sql"))
         .bind(instance.0)
         .bind(uuid(token))
@@ -27,13 +30,26 @@ pub(super) async fn claim(
         .bind(asked.heads)
         .bind(asked.tails)
         .bind(asked.rooms)
+        .bind(&asked.go_on)
+        .bind(asked.dues)
+        .bind(asked.ids)
         .fetch_all(conn)
         .await?;
     let Some(Answer { mut rows, next_due }) = Answer::read(&rows)? else {
         return Ok(Claim::NoLease);
     };
+    let mut taken = vec![Taken::default(); asked.wants.len()];
+    for ((level, due, id), row) in &rows {
+        if let Some(at) = asked.want_of.get(&*row.stored_type) {
+            taken[*at].row(*level, Mark { due: *due, id: *id });
+        }
+    }
+    for ((want, went_on), taken) in asked.wants.iter().zip(&asked.go_on).zip(&taken) {
+        trails.claimed(want, *went_on, taken, now);
+    }
     rows.sort_by_key(|(order, row)| (asked.want_of.get(&*row.stored_type).copied(), *order));
-    Ok(Claim::Rows { rows: just_rows(rows), next_due, dead: Vec::new() })
+    let whole = !asked.go_on.contains(&true);
+    Ok(Claim::Rows { rows: just_rows(rows), next_due, whole, dead: Vec::new() })
 }
 
 pub(super) async fn claim_ids(
@@ -52,7 +68,7 @@ pub(super) async fn claim_ids(
         .await?;
     let Some(Answer { mut rows, .. }) = Answer::read(&rows)? else { return Ok(Claim::NoLease) };
     rows.sort_by_key(|(order, _)| *order);
-    Ok(Claim::Rows { rows: just_rows(rows), next_due: None, dead: Vec::new() })
+    Ok(Claim::Rows { rows: just_rows(rows), next_due: None, whole: true, dead: Vec::new() })
 }
 
 pub(super) async fn claim_suspect(
@@ -97,7 +113,7 @@ pub(super) async fn claim_suspect(
         // A lease that is lost since the probe brings no rows; the next claim says so.
         claimed = Answer::read(&rows)?.map(|answer| just_rows(answer.rows)).unwrap_or_default();
     }
-    Ok(Claim::Rows { rows: claimed, next_due, dead })
+    Ok(Claim::Rows { rows: claimed, next_due, whole: true, dead })
 }
 
 pub(super) async fn receipts(
@@ -152,31 +168,50 @@ pub(super) async fn progress(
     Ok(())
 }
 
-/// Wants as `claim_due.sql` takes them: their types in one list, and where each want's are in it.
-struct Asked {
+/// Wants with room as `claim_due.sql` takes them: their types in one list, and where each want's are in
+/// it; and from where each goes on.
+struct Asked<'w> {
+    wants: Vec<&'w Want>,
     types: Vec<&'static str>,
     heads: Vec<i32>,
     tails: Vec<i32>,
     rooms: Vec<i64>,
+    go_on: Vec<bool>,
+    /// The marks of all wants, or nothing if none goes on.
+    dues: Vec<Option<Stamp>>,
+    ids: Vec<Option<i64>>,
     want_of: HashMap<&'static str, usize>,
 }
 
-impl Asked {
-    fn new(wants: &[Want]) -> Self {
+impl<'w> Asked<'w> {
+    fn new(wants: &'w [Want], trails: &Trails, now: Instant) -> Self {
+        let wants: Vec<_> = wants.iter().filter(|want| want.room > 0).collect();
+        let marks: Vec<_> = wants.iter().map(|want| trails.of(want, now)).collect();
+        let go_on: Vec<_> = marks.iter().map(Option::is_some).collect();
+        let marks = marks.into_iter().map(|marks| marks.copied().unwrap_or_default());
+        let (dues, ids) = match go_on.contains(&true) {
+            true => {
+                marks.flatten().map(|mark| mark.map(|mark| (mark.due, mark.id)).unzip()).unzip()
+            }
+            false => (Vec::new(), Vec::new()),
+        };
         let mut asked = Self {
             types: Vec::new(),
             heads: Vec::new(),
             tails: Vec::new(),
-            rooms: Vec::new(),
+            rooms: wants.iter().map(|want| limit(want.room)).collect(),
+            wants,
+            go_on,
+            dues,
+            ids,
             want_of: HashMap::new(),
         };
         // A process has far fewer types than this number holds.
         let number = |types: &Vec<_>| i32::try_from(types.len()).unwrap_or(i32::MAX);
-        for (at, want) in wants.iter().enumerate().filter(|(_, want)| want.room > 0) {
+        for (at, want) in asked.wants.iter().enumerate() {
             asked.heads.push(number(&asked.types).saturating_add(1));
             asked.types.extend(&want.types);
             asked.tails.push(number(&asked.types));
-            asked.rooms.push(limit(want.room));
             asked.want_of.extend(want.types.iter().map(|stored_type| (*stored_type, at)));
         }
         asked

@@ -18,6 +18,7 @@ mod operate;
 mod recover;
 mod retention;
 mod rows;
+mod trail;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,7 @@ use crate::command::{Draft, Due, StoredOutput};
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use fault::{classify, of_a_taken_key};
+use trail::Kept;
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -116,6 +118,8 @@ pub(super) struct PostgresStore {
     pool: PgPool,
     connect: PgConnectOptions,
     claims: Line<Postgres>,
+    /// How far its claims have come.
+    trails: Kept,
     ends: Line<Postgres>,
     lease: Line<Postgres>,
     read: Line<Postgres>,
@@ -137,6 +141,7 @@ impl PostgresStore {
         let line = || Line::new(&pool, given_up(&connect, GIVEN_UP), classify);
         Self {
             claims: line(),
+            trails: Kept::default(),
             ends: line(),
             lease: line(),
             read: line(),
@@ -253,7 +258,16 @@ impl Store for PostgresStore {
     }
 
     async fn claim(&self, instance: InstanceId, token: Token, wants: &[Want]) -> Result<Claim> {
-        on!(self.claims, DEADLINE, claim::claim, instance, token, wants)
+        self.claims
+            .within(DEADLINE, async {
+                let mut conn = self.claims.acquire().await?;
+                let mut trails = self.trails.take();
+                let claim = claim::claim(&mut conn, instance, token, wants, &mut trails).await;
+                let claim = claim.map_err(classify)?;
+                self.trails.keep(trails);
+                Ok(conn.keep(claim))
+            })
+            .await
     }
 
     async fn claim_ids(

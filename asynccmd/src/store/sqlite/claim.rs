@@ -49,7 +49,7 @@ pub(super) async fn claim(
             tx.commit().await?;
         }
     }
-    Ok(Claim::Rows { rows: claimed.rows, next_due: probe.next_due, dead: Vec::new() })
+    Ok(Claim::Rows { rows: claimed.rows, next_due: probe.next_due, whole: true, dead: Vec::new() })
 }
 
 pub(super) async fn claim_ids(
@@ -81,7 +81,7 @@ pub(super) async fn claim_ids(
         claimed.receipts(&mut tx, token, instance, now).await?;
         tx.commit().await?;
     }
-    Ok(Claim::Rows { rows: claimed.rows, next_due: None, dead: Vec::new() })
+    Ok(Claim::Rows { rows: claimed.rows, next_due: None, whole: true, dead: Vec::new() })
 }
 
 pub(super) async fn claim_suspect(
@@ -139,7 +139,7 @@ pub(super) async fn claim_suspect(
         }
         tx.commit().await?;
     }
-    Ok(Claim::Rows { rows: claimed.rows, next_due, dead })
+    Ok(Claim::Rows { rows: claimed.rows, next_due, whole: true, dead })
 }
 
 pub(super) async fn receipts(

@@ -157,7 +157,7 @@ fn next_due(claim: &Claim) -> Option<Duration> {
 }
 
 fn want(types: &[&'static str], room: usize) -> Want {
-    Want { types: types.to_vec(), room }
+    Want { types: types.to_vec(), room, from_start: true }
 }
 
 fn draft(command_type: &'static str) -> Draft {
