@@ -90,9 +90,13 @@ impl Client {
                         count += client.database().store.cancel(stored_type, &which).await?;
                     }
                 }
-                Connected::Conn { conn, .. } => {
+                Connected::Conn { conn, mut tx } => {
                     for stored_type in stored_types::<C>() {
-                        count += conn.0.cancel(stored_type, &which).await?;
+                        let done = conn.0.cancel(stored_type, &which).await;
+                        count += match &mut tx {
+                            Some(tx) => tx.notes.told(done)?,
+                            None => done?,
+                        };
                     }
                 }
             }
@@ -133,9 +137,14 @@ impl Client {
                 }
                 Connected::Conn { conn, mut tx } => {
                     for stored_type in stored_types::<C>() {
-                        let moved = conn.0.reschedule(stored_type, &which, due).await?;
+                        let done = conn.0.reschedule(stored_type, &which, due).await;
+                        let Some(tx) = &mut tx else {
+                            count += done?;
+                            continue;
+                        };
+                        let moved = tx.notes.told(done)?;
                         count += moved;
-                        if let Some(tx) = tx.as_mut().filter(|_| moved > 0) {
+                        if moved > 0 {
                             tx.notes.due(stored_type);
                         }
                     }

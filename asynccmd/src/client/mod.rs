@@ -121,24 +121,32 @@ impl Client {
     }
 
     /// Hands on what a commit has made visible: to the runtime in the process, and to other instances
-    /// what that does not start by itself.
+    /// what that does not take for itself.
     pub(crate) fn committed(&self, visible: Visible) {
         if visible.immediate.is_empty() && visible.due.is_empty() {
             return;
         }
         let store = &self.database().store;
-        self.inner.notifier.due(store, visible.due.iter().copied());
-        match self.runtime() {
-            Some(Some(runtime)) => runtime.committed(visible),
-            _ => self.inner.notifier.due(store, visible.immediate.iter().map(|(_, name)| *name)),
+        let mut told = if store.carries_news() { visible.due.clone() } else { Vec::new() };
+        let runtime = self.runtime().flatten();
+        told.extend(match &runtime {
+            Some(runtime) => runtime.committed(visible),
+            None => visible.immediate.into_iter().map(|(_, name)| name).collect(),
+        });
+        if store.carries_news() {
+            self.inner.notifier.due(store, told, runtime.map(|runtime| runtime.threads()));
         }
     }
 
     /// An operator's call has changed a row.
     pub(crate) fn operated(&self) {
-        self.inner.notifier.operated(&self.database().store);
-        if let Some(Some(runtime)) = self.runtime() {
+        let store = &self.database().store;
+        let runtime = self.runtime().flatten();
+        if let Some(runtime) = &runtime {
             runtime.operated();
+        }
+        if store.carries_news() {
+            self.inner.notifier.operated(store, runtime.map(|runtime| runtime.threads()));
         }
     }
 

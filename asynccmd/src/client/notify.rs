@@ -9,6 +9,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+
 use crate::store::Store;
 use crate::store::model::News;
 
@@ -39,35 +41,41 @@ impl Notifier {
         self.me
     }
 
-    /// Something of these types may be due.
+    /// Something of these types may be due. The message is sent on `threads`, or else on those of the
+    /// caller.
     pub(super) fn due(
         self: &Arc<Self>,
         store: &Arc<dyn Store>,
-        types: impl Iterator<Item = &'static str>,
+        types: impl IntoIterator<Item = &'static str>,
+        threads: Option<Handle>,
     ) {
-        self.tell(store, |waiting| waiting.types.extend(types));
+        self.tell(store, threads, |waiting| waiting.types.extend(types));
     }
 
     /// An operator has changed a row.
-    pub(super) fn operated(self: &Arc<Self>, store: &Arc<dyn Store>) {
-        self.tell(store, |waiting| waiting.operated = true);
+    pub(super) fn operated(self: &Arc<Self>, store: &Arc<dyn Store>, threads: Option<Handle>) {
+        self.tell(store, threads, |waiting| waiting.operated = true);
     }
 
-    fn tell(self: &Arc<Self>, store: &Arc<dyn Store>, add: impl FnOnce(&mut Waiting)) {
-        if !store.carries_news() {
-            return;
-        }
-        let mut waiting = self.waiting();
-        add(&mut waiting);
-        if waiting.sending || waiting.is_empty() {
-            return;
-        }
+    fn tell(
+        self: &Arc<Self>,
+        store: &Arc<dyn Store>,
+        threads: Option<Handle>,
+        add: impl FnOnce(&mut Waiting),
+    ) {
         // Every call that commits is awaited on a runtime of tokio's.
-        if let Ok(threads) = tokio::runtime::Handle::try_current() {
+        let Some(threads) = threads.or_else(|| Handle::try_current().ok()) else { return };
+        {
+            let mut waiting = self.waiting();
+            add(&mut waiting);
+            if waiting.sending || waiting.is_empty() {
+                return;
+            }
             waiting.sending = true;
-            let sending = Sending { notifier: Arc::clone(self), ended: false };
-            threads.spawn(sending.all(Arc::clone(store)));
         }
+        // Not under the lock: threads that are shut down drop the task at once, and it takes the lock.
+        let sending = Sending { notifier: Arc::clone(self), ended: false };
+        threads.spawn(sending.all(Arc::clone(store)));
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -196,11 +196,10 @@ impl Target<'_> {
                 client.committed(notes.visible);
                 rows
             }
-            Connected::Conn { conn, tx } => {
-                let rows = conn.0.insert(drafts).await?;
-                if let Some(tx) = tx {
-                    tx.notes.inserted(drafts, &rows);
-                }
+            Connected::Conn { conn, tx: None } => conn.0.insert(drafts).await?,
+            Connected::Conn { conn, tx: Some(tx) } => {
+                let rows = tx.notes.told(conn.0.insert(drafts).await)?;
+                tx.notes.inserted(drafts, &rows);
                 rows
             }
         };

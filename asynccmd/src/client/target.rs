@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Client, Tx};
 use crate::command::{Context, Draft, Due, ports};
+use crate::error::StoreError;
 use crate::store::model::Inserted;
 use crate::store::{self, Backend, Conn};
 
@@ -63,6 +64,8 @@ impl fmt::Debug for Notebook<'_> {
 pub(super) struct Notes {
     pub(super) visible: ports::Committed,
     pub(super) created: u64,
+    /// The database has aborted the transaction: a commit would make nothing of it true, or half.
+    pub(super) aborted: bool,
 }
 
 impl Notes {
@@ -77,6 +80,12 @@ impl Notes {
                 self.due(draft.command_type);
             }
         }
+    }
+
+    /// Notes what became of a statement in the transaction, and hands it through.
+    pub(super) fn told<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.aborted |= matches!(done, Err(StoreError::TransactionAborted(_)));
+        done
     }
 
     /// Notes that something of this type is due, now or later: the scheduler looks when.

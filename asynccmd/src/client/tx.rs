@@ -66,11 +66,21 @@ impl<'t, DB: Backend> Tx<'t, DB> {
     /// wakes.
     ///
     /// # Errors
-    /// What the database says. As with every database, an error or a dropped future leaves open
-    /// whether the transaction was committed; nothing is started then, and if it was, a poll finds
-    /// what it submitted.
+    /// [`StoreError::TransactionAborted`] if the database has aborted the transaction before, at a
+    /// submit or, on PostgreSQL, at any statement whose error was passed over: it is rolled back, which
+    /// a bare commit would not say. Else what the database says. As with every database, an error of the
+    /// commit itself or a dropped future leaves open whether the transaction was committed; nothing is
+    /// started then, and if it was, a poll finds what it submitted.
     pub async fn commit(self) -> Result<Committed, StoreError> {
-        let Self { client, tx, notes } = self;
+        let Self { client, mut tx, notes } = self;
+        if notes.aborted {
+            tx.rollback().await.map_err(DB::classify)?;
+            let why = "a statement before its commit was refused for that reason";
+            return Err(StoreError::TransactionAborted(sqlx::Error::Protocol(why.to_owned())));
+        }
+        if notes.created > 0 {
+            DB::can_commit(&mut tx).await.map_err(DB::classify)?;
+        }
         tx.commit().await.map_err(DB::classify)?;
         client.committed(notes.visible);
         Ok(Committed { created: notes.created })

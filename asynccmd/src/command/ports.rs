@@ -29,10 +29,13 @@ pub(crate) struct Committed {
 
 /// A client's line to the runtime in its process.
 pub(crate) trait RuntimePort: Send + Sync + fmt::Debug {
-    /// Starts what is immediate and wakes the scheduler. Never waits.
-    fn committed(&self, committed: Committed);
+    /// Starts what is immediate and wakes the scheduler. Never waits. Returns the types of what was to
+    /// start by id and does not here: it has no handler, or the runtime shuts down.
+    fn committed(&self, committed: Committed) -> Vec<&'static str>;
     /// An operator's call has changed a row: look for kills and for due rows now.
     fn operated(&self);
+    /// Threads that no handler blocks.
+    fn threads(&self) -> tokio::runtime::Handle;
     /// How the runtime does, for `admin().health()` and the probes.
     fn vitals(&self) -> Vitals;
 }

@@ -104,10 +104,11 @@ impl Completer {
             }
             let left = self.write(std::mem::take(&mut batch)).await;
             written = Instant::now();
-            if !left.is_empty() {
+            // Counted from the first that is set aside: those that follow do not put it off.
+            if aside.is_empty() {
                 again_at = written + PAUSE;
-                aside.extend(left);
             }
+            aside.extend(left);
         }
     }
 

@@ -206,6 +206,7 @@ impl Engine {
             trouble: Arc::clone(&trouble),
             nudge: Arc::clone(&nudge),
             running: AtomicBool::new(true),
+            threads: Handle::current(),
         });
         let weak: std::sync::Weak<dyn RuntimePort> = Arc::downgrade(&port) as _;
         let client = self.client.clone().with_runtime(weak);

@@ -34,6 +34,8 @@ pub(crate) struct Port {
     /// The keeper's.
     pub(super) nudge: Arc<Notify>,
     pub(super) running: AtomicBool,
+    /// Those of the scheduler and of all that is beside it.
+    pub(super) threads: tokio::runtime::Handle,
 }
 
 impl Port {
@@ -65,11 +67,14 @@ impl Port {
 }
 
 impl RuntimePort for Port {
-    fn committed(&self, committed: Committed) {
+    fn committed(&self, committed: Committed) -> Vec<&'static str> {
+        if !self.running.load(Ordering::Acquire) {
+            return committed.immediate.into_iter().map(|(_, name)| name).collect();
+        }
         // Of a type without a handler here, another instance takes care.
         let mut due: Vec<_> =
             committed.due.into_iter().filter_map(|name| self.registry.position(name)).collect();
-        let mut immediate = Vec::new();
+        let (mut immediate, mut left) = (Vec::new(), Vec::new());
         for (id, name) in committed.immediate {
             match self.registry.position(name) {
                 // The submit knew the declaration; only here is the handler's mode known.
@@ -77,10 +82,16 @@ impl RuntimePort for Port {
                     immediate.push((id, position));
                 }
                 Some(position) if !due.contains(&position) => due.push(position),
-                _ => {}
+                Some(_) => {}
+                None => left.push(name),
             }
         }
         self.inbox.committed(immediate, &due);
+        left
+    }
+
+    fn threads(&self) -> tokio::runtime::Handle {
+        self.threads.clone()
     }
 
     fn operated(&self) {

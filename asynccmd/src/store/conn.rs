@@ -30,6 +30,12 @@ pub(crate) mod sealed {
         /// What an error of this database's means.
         fn classify(error: sqlx::Error) -> crate::error::StoreError;
 
+        /// Fails if the transaction on this connection is one that its commit would roll back without a
+        /// word.
+        fn can_commit(_: &mut Self::Connection) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+
         /// A transaction that can write from its first statement on.
         fn begin(
             pool: &sqlx::Pool<Self>,

@@ -106,7 +106,11 @@ pub(crate) async fn a_stopped_process_changes_nothing_once_its_lease_is_gone<B: 
 pub(crate) async fn a_claim_without_a_reply_is_given_back_uncounted<B: Back>() {
     let site = Site::<B>::new().await;
     let mut first = site
-        .worker("the first", &[&CALM[..], &["--open", "a", "--lose-claims", "1"]].concat())
+        // With one type, which gets all of the pool's room: one claim brings all five.
+        .worker(
+            "the first",
+            &[&CALM[..], &["--only", "hold", "--open", "a", "--lose-claims", "1"]].concat(),
+        )
         .await;
     let ids = site.hold(&["a"; 5], Late::Nothing).await;
     until("rows are claimed by nobody's knowledge", true, PATIENCE, async || {

@@ -87,8 +87,13 @@ impl Desk {
 }
 
 impl RuntimePort for Desk {
-    fn committed(&self, committed: Committed) {
+    fn committed(&self, committed: Committed) -> Vec<&'static str> {
         self.told.lock().unwrap().push(committed);
+        Vec::new()
+    }
+
+    fn threads(&self) -> tokio::runtime::Handle {
+        tokio::runtime::Handle::current()
     }
 
     fn operated(&self) {

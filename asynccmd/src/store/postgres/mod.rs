@@ -76,6 +76,12 @@ impl sealed::Backend for Postgres {
         classify(error)
     }
 
+    /// After an error PostgreSQL answers a commit with a rollback, and sqlx does not look. No statement
+    /// but the rollback goes through then.
+    fn can_commit(conn: &mut PgConnection) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+        Box::pin(async { sqlx::raw_sql("select 1").execute(conn).await.map(|_| ()) })
+    }
+
     fn begin(
         pool: &PgPool,
     ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
