@@ -325,15 +325,12 @@ impl Probe {
     ) -> Result<Option<Self>> {
         let asked: HashMap<&str, usize> =
             types.iter().enumerate().map(|(at, stored_type)| (*stored_type, at)).collect();
-        let lanes = sqlx::query(include_str!("sql/claim_probe.sql"))
-            .bind(instance.0)
-            .fetch_all(conn)
-            .await?;
+        let lanes = sqlx::raw_sql(include_str!("sql/claim_probe.sql")).fetch_all(conn).await?;
         let (mut due, mut next, mut lease) = (Vec::new(), None::<i64>, false);
         for lane in &lanes {
             let (kind, due_in): (i64, i64) = (lane.try_get(0)?, lane.try_get(4)?);
             let Some(due_type) = lane.try_get::<Option<&str>, _>(1)? else {
-                lease = due_in == 1;
+                lease |= due_in == instance.0;
                 continue;
             };
             let (of_suspects, level): (bool, i64) = (lane.try_get(2)?, lane.try_get(3)?);

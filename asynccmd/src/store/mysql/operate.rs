@@ -249,7 +249,8 @@ pub(super) async fn census(pool: &MySqlPool) -> Result<Vec<TypeCount>> {
 }
 
 pub(super) async fn pending_types(conn: &mut MySqlConnection) -> Result<Vec<String>> {
-    sqlx::query_scalar(include_str!("sql/pending_types.sql")).fetch_all(conn).await
+    let types = sqlx::raw_sql(include_str!("sql/pending_types.sql")).fetch_all(conn).await?;
+    types.iter().map(|row| row.try_get(0)).collect()
 }
 
 #[cfg(any(test, feature = "testing"))]

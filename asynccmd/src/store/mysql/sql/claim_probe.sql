@@ -1,11 +1,13 @@
 -- What claims could take, without taking any lock: an idle poll is this one statement.
--- By kind: 0, whether the instance has its lease; 1, in how many microseconds the first row of a type and
--- level is due; 2, the first one after now. All types that have PENDING rows, asked for or not: two index
--- seeks each ("Using index for group-by"), however many rows they have. A seek for each type asked for
--- would be a correlated query, and for that MySQL sorts the whole range.
--- instance
-select 0 as kind, null as due_type, 0 as suspect, 0 as level,
-       cast(exists(select 1 from async_command_instance where id = ?) as signed) as due_in
+-- By kind: 0, an instance that has its lease; 1, in how many microseconds the first row of a type and level
+-- is due; 2, the first one after now. All types that have PENDING rows, asked for or not: two index seeks
+-- each ("Using index for group-by"), however many rows they have. A seek for each type asked for would be
+-- a correlated query, and for that MySQL sorts the whole range.
+-- A text without parameters, never prepared: where MariaDB (10.11) has to open the table anew for a
+-- prepared statement, as it does whenever more connections use it than before, that statement reads the
+-- rows behind the index from then on, all of them.
+select 0 as kind, null as due_type, 0 as suspect, 0 as level, id as due_in
+from async_command_instance
 union all
 select 1, due_type, suspect, priority, timestampdiff(microsecond, utc_timestamp(6), min(next_run_at))
 from async_command force index (async_command_due)
