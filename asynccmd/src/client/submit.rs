@@ -196,7 +196,7 @@ impl Target<'_> {
                 client.committed(notes.visible);
                 rows
             }
-            Connected::Conn { conn, tx } => {
+            Connected::Conn { mut conn, tx } => {
                 let rows = conn.0.insert(drafts).await?;
                 if let Some(tx) = tx {
                     tx.notes.inserted(drafts, &rows);

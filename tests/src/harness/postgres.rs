@@ -32,6 +32,13 @@ impl OnPostgres {
     }
 }
 
+impl OnPostgres {
+    /// The database.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// The database goes, whoever is connected still, also after a panic.
 impl Drop for OnPostgres {
     fn drop(&mut self) {
