@@ -90,7 +90,7 @@ impl Client {
                         count += client.database().store.cancel(stored_type, &which).await?;
                     }
                 }
-                Connected::Conn { conn, mut tx } => {
+                Connected::Conn { mut conn, mut tx } => {
                     for stored_type in stored_types::<C>() {
                         let done = conn.0.cancel(stored_type, &which).await;
                         count += match &mut tx {
@@ -135,7 +135,7 @@ impl Client {
                     }
                     client.committed(notes.visible);
                 }
-                Connected::Conn { conn, mut tx } => {
+                Connected::Conn { mut conn, mut tx } => {
                     for stored_type in stored_types::<C>() {
                         let done = conn.0.reschedule(stored_type, &which, due).await;
                         let Some(tx) = &mut tx else {

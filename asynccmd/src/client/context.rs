@@ -56,7 +56,7 @@ impl Context {
         async move {
             let output = output.map_err(FinishError::Output)?;
             let id = self.id();
-            let (conn, tx) = tx.open();
+            let (mut conn, tx) = tx.open();
             let home = self.port().database().ok_or(FinishError::NotRunning(id))?;
             if conn.0.identity().await?.as_deref() != Some(home) {
                 return Err(FinishError::OtherDatabase(id));

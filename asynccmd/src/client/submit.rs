@@ -196,8 +196,8 @@ impl Target<'_> {
                 client.committed(notes.visible);
                 rows
             }
-            Connected::Conn { conn, tx: None } => conn.0.insert(drafts).await?,
-            Connected::Conn { conn, tx: Some(tx) } => {
+            Connected::Conn { mut conn, tx: None } => conn.0.insert(drafts).await?,
+            Connected::Conn { mut conn, tx: Some(tx) } => {
                 let rows = tx.notes.told(conn.0.insert(drafts).await)?;
                 tx.notes.inserted(drafts, &rows);
                 rows

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Client, Tx};
 use crate::command::{Context, Draft, Due, ports};
 use crate::error::StoreError;
-use crate::store::model::Inserted;
+use crate::store::model::{Inserted, Settings};
 use crate::store::{self, Backend, Conn};
 
 /// Where a submit writes: anything that converts into this.
@@ -156,14 +156,14 @@ impl<DB: Backend> sealed::Open for Tx<'_, DB> {
 impl<DB: Backend> InTransaction for sqlx::Transaction<'_, DB> {}
 impl<DB: Backend> sealed::Open for sqlx::Transaction<'_, DB> {
     fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
-        (DB::conn(self), None)
+        (DB::conn(self, Settings::default()), None)
     }
 }
 
 impl<DB: Backend> InTransaction for sqlx::pool::PoolConnection<DB> {}
 impl<DB: Backend> sealed::Open for sqlx::pool::PoolConnection<DB> {
     fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
-        (DB::conn(self), None)
+        (DB::conn(self, Settings::default()), None)
     }
 }
 
@@ -175,7 +175,7 @@ macro_rules! connection {
         #[cfg(feature = $feature)]
         impl sealed::Open for sqlx::$connection {
             fn open(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
-                (<sqlx::$database as store::sealed::Backend>::conn(self), None)
+                (<sqlx::$database as store::sealed::Backend>::conn(self, Settings::default()), None)
             }
         }
     };

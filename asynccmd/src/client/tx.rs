@@ -96,7 +96,7 @@ impl<'t, DB: Backend> Tx<'t, DB> {
 
     pub(super) fn parts(&mut self) -> (Conn<'_>, Option<Notebook<'_>>) {
         let notebook = Notebook { client: &self.client, notes: &mut self.notes };
-        (DB::conn(&mut self.tx), Some(notebook))
+        (DB::conn(&mut self.tx, self.client.database().settings()), Some(notebook))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) mod sealed {
         /// The database on this pool.
         fn store(pool: &sqlx::Pool<Self>, settings: Settings) -> Opened;
 
-        fn conn(connection: &mut Self::Connection) -> Conn<'_>;
+        fn conn(connection: &mut Self::Connection, settings: Settings) -> Conn<'_>;
 
         /// What an error of this database's means.
         fn classify(error: sqlx::Error) -> crate::error::StoreError;
@@ -94,7 +94,7 @@ impl fmt::Debug for AnyPool {
 /// A borrowed connection, usually within a transaction of the caller's.
 ///
 /// What fails here fails in that transaction: it is never retried and never given a savepoint.
-pub struct Conn<'a>(pub(crate) &'a mut dyn Session);
+pub struct Conn<'a>(pub(crate) Box<dyn Session + 'a>);
 
 impl fmt::Debug for Conn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -250,7 +250,35 @@ impl Database {
     /// a Galera cluster, [`MySqlClaim::SkipLocked`](crate::MySqlClaim::SkipLocked) on all others.
     #[cfg(feature = "mysql")]
     pub fn mysql(pool: impl Into<sqlx::MySqlPool>, claim: model::MySqlClaim) -> Self {
-        Self::with(pool.into(), Settings { mysql_claim: Some(claim) })
+        Self::with(pool.into(), Settings { mysql_claim: Some(claim), ..Settings::default() })
+    }
+
+    /// Whether the pool's connections to PostgreSQL are those of a pooler in transaction mode, PgBouncer or
+    /// its like, which lends a session of the server's for one transaction at a time. Default: no.
+    ///
+    /// With it asynccmd uses nothing that outlives a transaction: no names of prepared statements, no
+    /// settings of a session, no LISTEN; and every statement of its own is sent within a transaction.
+    /// That costs two round trips a statement and the planning of each, and wake-ups from other processes:
+    /// what those submit waits for a poll, which comes every second.
+    ///
+    /// What passes by asynccmd is the caller's own matter: a query of sqlx's has to be
+    /// `persistent(false)` and within a transaction, or a `raw_sql`. (A `statement_cache_capacity(0)` does not do: the
+    /// statements have names all the same, which meet those of others.) Submits go through a client's
+    /// transaction, [`Client::begin`](crate::Client::begin) or [`Client::enlist`](crate::Client::enlist), or
+    /// through the client itself: of a bare transaction asynccmd does not know that it is a pooler's. sqlx
+    /// sends `extra_float_digits` as it connects, which PgBouncer refuses: either the pool's options have
+    /// `extra_float_digits(None)`, or PgBouncer ignores it by `ignore_startup_parameters`.
+    ///
+    /// On other databases this changes nothing: their poolers are not known here.
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn pooler(self, pooler: bool) -> Self {
+        let settings = Settings { pooler, ..self.settings };
+        Self { store: self.pool.open(settings), settings, ..self }
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
     }
 
     fn with<DB: Backend>(pool: sqlx::Pool<DB>, settings: Settings) -> Self {

@@ -28,6 +28,8 @@ pub(crate) mod limits {
 /// How a database is used, where a user may choose.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
+    #[cfg(feature = "postgres")]
+    pub(crate) pooler: bool,
     #[cfg(feature = "mysql")]
     pub(crate) mysql_claim: Option<MySqlClaim>,
 }

@@ -1,6 +1,7 @@
 //! What a case needs of a back end, and a log of what handlers did.
 
 mod mysql;
+mod pgbouncer;
 mod postgres;
 mod sqlite;
 
@@ -13,6 +14,7 @@ use asynccmd::{
 use tokio::sync::watch;
 
 pub use mysql::{OnMysql, OnMysqlInTwoSteps};
+pub use pgbouncer::OnPgBouncer;
 pub use postgres::OnPostgres;
 pub use sqlite::OnSqlite;
 

@@ -54,6 +54,13 @@ impl OnServer for OnPostgres {
     }
 }
 
+impl OnPostgres {
+    /// The database.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// The database goes, whoever is connected still, also after a panic.
 impl Drop for OnPostgres {
     fn drop(&mut self) {

@@ -47,7 +47,7 @@ async fn attempt(bed: &Bed, delete: bool) -> (Context, Arc<Holder>) {
     let row = rows.remove(0);
     let mut conn = bed.pool.acquire().await.unwrap();
     let holder = Arc::new(Holder {
-        database: Conn(&mut *conn).0.identity().await.unwrap().unwrap(),
+        database: Conn(Box::new(&mut *conn)).0.identity().await.unwrap().unwrap(),
         ended: AtomicBool::new(false),
     });
     let info = AttemptInfo {

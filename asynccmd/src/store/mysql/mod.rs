@@ -60,8 +60,8 @@ impl sealed::Backend for MySql {
         Opened(Arc::new(MySqlStore::new(pool.clone(), settings)))
     }
 
-    fn conn(connection: &mut MySqlConnection) -> Conn<'_> {
-        Conn(connection)
+    fn conn(connection: &mut MySqlConnection, _: Settings) -> Conn<'_> {
+        Conn(Box::new(connection))
     }
 
     fn classify(error: sqlx::Error) -> StoreError {
@@ -100,7 +100,7 @@ fn prepare(conn: &mut MySqlConnection) -> BoxFuture<'_, Result<(), sqlx::Error>>
 }
 
 #[async_trait]
-impl Session for MySqlConnection {
+impl Session for &mut MySqlConnection {
     async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
         insert::insert(self, drafts).await
     }

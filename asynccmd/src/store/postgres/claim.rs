@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use sqlx::Row as _;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row as _};
 
 use super::rows::{self, Stamp, limit, uuid, uuids};
 use super::trail::{Mark, Taken, Trails};
+use super::wire::Wire;
 use crate::command::FailureKind;
 use crate::ids::{CommandId, InstanceId, Token};
 use crate::store::model::{Claim, ClaimedRow, Held, Receipt, Want};
@@ -15,7 +16,7 @@ use crate::store::model::{Claim, ClaimedRow, Held, Receipt, Want};
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
 pub(super) async fn claim(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     instance: InstanceId,
     token: Token,
     wants: &[Want],
@@ -23,17 +24,19 @@ pub(super) async fn claim(
 ) -> Result<Claim> {
     let now = Instant::now();
     let asked = Asked::new(wants, trails, now);
-    let rows = sqlx::query(include_str!("sql/claim_due.sql"))
-        .bind(instance.0)
-        .bind(uuid(token))
-        .bind(asked.types)
-        .bind(asked.heads)
-        .bind(asked.tails)
-        .bind(asked.rooms)
-        .bind(&asked.go_on)
-        .bind(asked.dues)
-        .bind(asked.ids)
-        .fetch_all(conn)
+    let rows = conn
+        .rows(
+            sqlx::query(include_str!("sql/claim_due.sql"))
+                .bind(instance.0)
+                .bind(uuid(token))
+                .bind(asked.types)
+                .bind(asked.heads)
+                .bind(asked.tails)
+                .bind(asked.rooms)
+                .bind(&asked.go_on)
+                .bind(asked.dues)
+                .bind(asked.ids),
+        )
         .await?;
     let Some(Answer { mut rows, next_due }) = Answer::read(&rows)? else {
         return Ok(Claim::NoLease);
@@ -53,18 +56,20 @@ pub(super) async fn claim(
 }
 
 pub(super) async fn claim_ids(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     instance: InstanceId,
     token: Token,
     types: &[&'static str],
     ids: &[CommandId],
 ) -> Result<Claim> {
-    let rows = sqlx::query(include_str!("sql/claim_ids.sql"))
-        .bind(instance.0)
-        .bind(uuid(token))
-        .bind(types)
-        .bind(numbers(ids))
-        .fetch_all(conn)
+    let rows = conn
+        .rows(
+            sqlx::query(include_str!("sql/claim_ids.sql"))
+                .bind(instance.0)
+                .bind(uuid(token))
+                .bind(types)
+                .bind(numbers(ids)),
+        )
         .await?;
     let Some(Answer { mut rows, .. }) = Answer::read(&rows)? else { return Ok(Claim::NoLease) };
     rows.sort_by_key(|(order, _)| *order);
@@ -72,17 +77,19 @@ pub(super) async fn claim_ids(
 }
 
 pub(super) async fn claim_suspect(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     instance: InstanceId,
     token: Token,
     known: &[&'static str],
     types: &[&'static str],
 ) -> Result<Claim> {
-    let probe = sqlx::query(include_str!("sql/suspect_probe.sql"))
-        .bind(instance.0)
-        .bind(known)
-        .bind(types)
-        .fetch_one(&mut *conn)
+    let probe = conn
+        .row(
+            sqlx::query(include_str!("sql/suspect_probe.sql"))
+                .bind(instance.0)
+                .bind(known)
+                .bind(types),
+        )
         .await?;
     let (lease, doomed, due): (bool, bool, bool) =
         (probe.try_get(0)?, probe.try_get(1)?, probe.try_get(2)?);
@@ -94,21 +101,21 @@ pub(super) async fn claim_suspect(
     let next_due = next.map(|next| next.since(now));
     let (mut claimed, mut dead) = (Vec::new(), Vec::new());
     if doomed {
-        dead = sqlx::query(include_str!("sql/suspect_dead.sql"))
-            .bind(known)
-            .bind(instance.0)
-            .fetch_all(&mut *conn)
+        dead = conn
+            .rows(sqlx::query(include_str!("sql/suspect_dead.sql")).bind(known).bind(instance.0))
             .await?
             .iter()
             .map(|row| rows::dead_letter(row, FailureKind::Crashed))
             .collect::<Result<_>>()?;
     }
     if due {
-        let rows = sqlx::query(include_str!("sql/claim_suspect.sql"))
-            .bind(instance.0)
-            .bind(uuid(token))
-            .bind(types)
-            .fetch_all(conn)
+        let rows = conn
+            .rows(
+                sqlx::query(include_str!("sql/claim_suspect.sql"))
+                    .bind(instance.0)
+                    .bind(uuid(token))
+                    .bind(types),
+            )
             .await?;
         // A lease that is lost since the probe brings no rows; the next claim says so.
         claimed = Answer::read(&rows)?.map(|answer| just_rows(answer.rows)).unwrap_or_default();
@@ -116,13 +123,8 @@ pub(super) async fn claim_suspect(
     Ok(Claim::Rows { rows: claimed, next_due, whole: true, dead })
 }
 
-pub(super) async fn receipts(
-    conn: &mut PgConnection,
-    instance: InstanceId,
-) -> Result<Vec<Receipt>> {
-    sqlx::query(include_str!("sql/receipts.sql"))
-        .bind(instance.0)
-        .fetch_all(conn)
+pub(super) async fn receipts(conn: &mut Wire<'_>, instance: InstanceId) -> Result<Vec<Receipt>> {
+    conn.rows(sqlx::query(include_str!("sql/receipts.sql")).bind(instance.0))
         .await?
         .iter()
         .map(|row| Ok(Receipt { token: rows::token(row, 0)?, ids: rows::receipt_ids(row, 1)? }))
@@ -130,21 +132,16 @@ pub(super) async fn receipts(
 }
 
 /// Says how many went.
-pub(super) async fn drop_receipts(conn: &mut PgConnection, tokens: &[Token]) -> Result<u64> {
-    let dropped =
-        sqlx::query(include_str!("sql/receipt_drop.sql")).bind(uuids(tokens)).execute(conn).await?;
-    Ok(dropped.rows_affected())
+pub(super) async fn drop_receipts(conn: &mut Wire<'_>, tokens: &[Token]) -> Result<u64> {
+    conn.execute(sqlx::query(include_str!("sql/receipt_drop.sql")).bind(uuids(tokens))).await
 }
 
-pub(super) async fn held(
-    conn: &mut PgConnection,
-    pairs: &[(CommandId, Token)],
-) -> Result<Vec<Held>> {
+pub(super) async fn held(conn: &mut Wire<'_>, pairs: &[(CommandId, Token)]) -> Result<Vec<Held>> {
     let ids: Vec<_> = pairs.iter().map(|(id, _)| id.0).collect();
     let tokens: Vec<_> = pairs.iter().map(|(_, token)| uuid(*token)).collect();
     let rows = sqlx::query(include_str!("sql/held.sql")).bind(ids).bind(tokens);
     let mut held = Vec::new();
-    for row in &rows.fetch_all(conn).await? {
+    for row in &conn.rows(rows).await? {
         if let Some(&(id, token)) = pairs.get(rows::position(row, 0)?) {
             held.push(Held { id, token, kill_reason: row.try_get(1)? });
         }
@@ -153,17 +150,13 @@ pub(super) async fn held(
 }
 
 pub(super) async fn progress(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     reports: &[(CommandId, Token, String)],
 ) -> Result<()> {
     let ids: Vec<_> = reports.iter().map(|(id, ..)| id.0).collect();
     let tokens: Vec<_> = reports.iter().map(|(_, token, _)| uuid(*token)).collect();
     let texts: Vec<_> = reports.iter().map(|(.., report)| report.as_str()).collect();
-    sqlx::query(include_str!("sql/progress.sql"))
-        .bind(ids)
-        .bind(tokens)
-        .bind(texts)
-        .execute(conn)
+    conn.execute(sqlx::query(include_str!("sql/progress.sql")).bind(ids).bind(tokens).bind(texts))
         .await?;
     Ok(())
 }

@@ -6,12 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::{Connection as _, PgConnection, Row as _};
+use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::fault::{classify, of_a_taken_key, of_one_row};
 use super::insert::insert_under;
 use super::rows::{self, excerpt, storable, uuid, uuids};
+use super::wire::Wire;
 use crate::command::{Draft, StoredOutput};
 use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
@@ -20,7 +21,7 @@ use crate::store::model::{End, Ended, EndedIn, Ending, NewFailure, Status, limit
 use crate::time::micros;
 
 pub(super) async fn finish(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     endings: &[&Ending],
     outstanding: &[(Token, usize)],
 ) -> Result<Vec<Ended>> {
@@ -65,7 +66,7 @@ fn waits(ending: &Ending) -> bool {
 }
 
 /// One row in a transaction that does not wait for long.
-async fn by_itself(conn: &mut PgConnection, endings: &[&Ending], at: usize) -> Ended {
+async fn by_itself(conn: &mut Wire<'_>, endings: &[&Ending], at: usize) -> Ended {
     match batch(conn, endings, &[at], &[], true).await.map_err(classify) {
         Ok(went) => match went.into_iter().next() {
             Some((_, Went::To(ended))) => ended,
@@ -97,7 +98,7 @@ enum Went {
 /// Ends rows in one transaction, and deletes the receipts of which it has ended all that is
 /// outstanding.
 async fn batch(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     endings: &[&Ending],
     positions: &[usize],
     outstanding: &[(Token, usize)],
@@ -116,16 +117,16 @@ async fn batch(
     } else {
         let mut tx = conn.begin().await?;
         if alone {
-            sqlx::query(include_str!("sql/lock_timeout.sql")).execute(&mut *tx).await?;
+            tx.wire().execute(sqlx::query(include_str!("sql/lock_timeout.sql"))).await?;
         }
         let mut rest = ways.remove(&Way::Row).unwrap_or_default();
         for (way, positions) in ways {
-            rest.extend(batch.plainly(&mut tx, way, &positions, &[]).await?);
+            rest.extend(batch.plainly(&mut tx.wire(), way, &positions, &[]).await?);
         }
         if !rest.is_empty() {
-            batch.row_by_row(&mut tx, &rest, &[]).await?;
+            batch.row_by_row(&mut tx.wire(), &rest, &[]).await?;
         }
-        batch.follow_ups(&mut tx, positions).await?;
+        batch.follow_ups(&mut tx.wire(), positions).await?;
         let whole: Vec<_> = batch
             .outstanding_after(outstanding)
             .into_iter()
@@ -133,9 +134,8 @@ async fn batch(
             .map(|(token, _)| token)
             .collect();
         if !whole.is_empty() {
-            sqlx::query(include_str!("sql/receipt_delete.sql"))
-                .bind(uuids(&whole))
-                .execute(&mut *tx)
+            tx.wire()
+                .execute(sqlx::query(include_str!("sql/receipt_delete.sql")).bind(uuids(&whole)))
                 .await?;
         }
         tx.commit().await?;
@@ -190,7 +190,7 @@ impl<'e> Batch<'e> {
     /// may hide it.
     async fn in_one_statement(
         &mut self,
-        conn: &mut PgConnection,
+        conn: &mut Wire<'_>,
         way: Way,
         positions: &[usize],
         outstanding: &[(Token, usize)],
@@ -211,7 +211,7 @@ impl<'e> Batch<'e> {
     /// Writes rows that all end in one plain way. Returns those that could not.
     async fn plainly(
         &mut self,
-        conn: &mut PgConnection,
+        conn: &mut Wire<'_>,
         way: Way,
         positions: &[usize],
         outstanding: &[(Token, usize)],
@@ -234,7 +234,7 @@ impl<'e> Batch<'e> {
             }));
         }
         let mut rest = Vec::new();
-        for row in &query.fetch_all(conn).await? {
+        for row in &conn.rows(query).await? {
             rest.extend(positions.get(rows::position(row, 0)?));
         }
         let out: HashSet<_> = rest.iter().copied().collect();
@@ -246,32 +246,42 @@ impl<'e> Batch<'e> {
     /// Writes rows each as its ending says.
     async fn row_by_row(
         &mut self,
-        conn: &mut PgConnection,
+        conn: &mut Wire<'_>,
         positions: &[usize],
         outstanding: &[(Token, usize)],
     ) -> Result<(), sqlx::Error> {
         let values: Vec<_> = positions.iter().map(|at| Values::of(self.endings[*at])).collect();
         let (tokens, left) = receipts(outstanding);
-        let rows = sqlx::query(include_str!("sql/finish_rows.sql"))
-            .bind(self.column(positions, |ending| ending.id.0))
-            .bind(self.column(positions, |ending| uuid(ending.token)))
-            .bind(tokens)
-            .bind(left)
-            .bind(values.iter().map(|v| v.status.as_str()).collect::<Vec<_>>())
-            .bind(values.iter().map(|v| v.counted).collect::<Vec<_>>())
-            .bind(values.iter().map(|v| v.wait).collect::<Vec<_>>())
-            .bind(values.iter().map(|v| v.result).collect::<Vec<_>>())
-            .bind(values.iter().map(|v| v.error.as_deref()).collect::<Vec<_>>())
-            .bind(values.iter().map(|v| v.reason.as_deref()).collect::<Vec<_>>())
-            .bind(values.iter().map(|v| v.release).collect::<Vec<_>>())
-            .bind(values.iter().map(|v| v.gone).collect::<Vec<_>>())
-            .bind(values.iter().map(|v| v.failure.map(|f| f.kind.as_str())).collect::<Vec<_>>())
-            .bind(
-                values.iter().map(|v| v.failure.map(|f| storable(&f.message))).collect::<Vec<_>>(),
+        let rows = conn
+            .rows(
+                sqlx::query(include_str!("sql/finish_rows.sql"))
+                    .bind(self.column(positions, |ending| ending.id.0))
+                    .bind(self.column(positions, |ending| uuid(ending.token)))
+                    .bind(tokens)
+                    .bind(left)
+                    .bind(values.iter().map(|v| v.status.as_str()).collect::<Vec<_>>())
+                    .bind(values.iter().map(|v| v.counted).collect::<Vec<_>>())
+                    .bind(values.iter().map(|v| v.wait).collect::<Vec<_>>())
+                    .bind(values.iter().map(|v| v.result).collect::<Vec<_>>())
+                    .bind(values.iter().map(|v| v.error.as_deref()).collect::<Vec<_>>())
+                    .bind(values.iter().map(|v| v.reason.as_deref()).collect::<Vec<_>>())
+                    .bind(values.iter().map(|v| v.release).collect::<Vec<_>>())
+                    .bind(values.iter().map(|v| v.gone).collect::<Vec<_>>())
+                    .bind(
+                        values
+                            .iter()
+                            .map(|v| v.failure.map(|f| f.kind.as_str()))
+                            .collect::<Vec<_>>(),
+                    )
+                    .bind(
+                        values
+                            .iter()
+                            .map(|v| v.failure.map(|f| storable(&f.message)))
+                            .collect::<Vec<_>>(),
+                    )
+                    .bind(self.column(positions, |ending| ending.instance.0))
+                    .bind(self.alone),
             )
-            .bind(self.column(positions, |ending| ending.instance.0))
-            .bind(self.alone)
-            .fetch_all(conn)
             .await?;
         for row in &rows {
             let Some(&at) = positions.get(rows::position(row, 0)?) else { continue };
@@ -290,7 +300,7 @@ impl<'e> Batch<'e> {
     /// Inserts the follow-ups of what has succeeded.
     async fn follow_ups(
         &self,
-        conn: &mut PgConnection,
+        conn: &mut Wire<'_>,
         positions: &[usize],
     ) -> Result<(), sqlx::Error> {
         let mut drafts = Vec::new();
@@ -396,7 +406,7 @@ fn stored(output: &StoredOutput) -> (Option<&str>, Option<String>) {
 
 /// RUNNING → SUCCESS in the handler's own transaction.
 pub(super) async fn finish_in(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     id: CommandId,
     token: Token,
     output: &StoredOutput,
@@ -407,7 +417,7 @@ pub(super) async fn finish_in(
 }
 
 async fn end_in(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     id: CommandId,
     token: Token,
     output: &StoredOutput,
@@ -416,20 +426,20 @@ async fn end_in(
 ) -> Result<EndedIn, sqlx::Error> {
     let ended = if delete {
         let query = sqlx::query(include_str!("sql/finish_in_delete.sql"));
-        query.bind(id.0).bind(uuid(token)).execute(&mut *conn).await?
+        conn.execute(query.bind(id.0).bind(uuid(token))).await?
     } else {
         let (result, left) = stored(output);
         let query = sqlx::query(include_str!("sql/finish_in.sql"));
-        query.bind(id.0).bind(uuid(token)).bind(result).bind(left).execute(&mut *conn).await?
+        conn.execute(query.bind(id.0).bind(uuid(token)).bind(result).bind(left)).await?
     };
-    if ended.rows_affected() == 0 {
-        let held: Option<Option<String>> =
-            sqlx::query_scalar(include_str!("sql/finish_in_found.sql"))
-                .bind(id.0)
-                .bind(uuid(token))
-                .fetch_optional(conn)
-                .await?;
-        return Ok(held.flatten().map_or(EndedIn::Fenced, EndedIn::KillRequested));
+    if ended == 0 {
+        let held = conn
+            .optional(
+                sqlx::query(include_str!("sql/finish_in_found.sql")).bind(id.0).bind(uuid(token)),
+            )
+            .await?;
+        let asked: Option<String> = held.map(|row| row.try_get(0)).transpose()?.flatten();
+        return Ok(asked.map_or(EndedIn::Fenced, EndedIn::KillRequested));
     }
     if !follow_ups.is_empty() {
         insert_under(conn, &follow_ups.iter().map(|draft| (draft, Some(id))).collect::<Vec<_>>())

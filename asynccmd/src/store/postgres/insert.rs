@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
 use super::fault::classify;
 use super::rows::{self, Stamp};
+use super::wire::Wire;
 use crate::command::{Draft, Due, Unique};
 use crate::ids::{CommandId, Uid};
 use crate::store::Result;
@@ -22,7 +22,7 @@ const CHUNK_BYTES: usize = 4 << 20;
 const ROUNDS: usize = 8;
 
 /// Inserts drafts, one statement a chunk; the answer is in their order.
-pub(super) async fn insert(conn: &mut PgConnection, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+pub(super) async fn insert(conn: &mut Wire<'_>, drafts: &[Draft]) -> Result<Vec<Inserted>> {
     insert_under(conn, &drafts.iter().map(|draft| (draft, draft.parent)).collect::<Vec<_>>())
         .await
         .map_err(classify)
@@ -30,7 +30,7 @@ pub(super) async fn insert(conn: &mut PgConnection, drafts: &[Draft]) -> Result<
 
 /// The same with each draft's parent beside it.
 pub(super) async fn insert_under(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     drafts: &[(&Draft, Option<CommandId>)],
 ) -> Result<Vec<Inserted>, sqlx::Error> {
     let mut answer: Vec<Option<Inserted>> = vec![None; drafts.len()];
@@ -86,27 +86,29 @@ fn chunks<'p>(drafts: &[(&Draft, Option<CommandId>)], positions: &'p [usize]) ->
 }
 
 async fn insert_one(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     (draft, parent): (&Draft, Option<CommandId>),
 ) -> Result<HashMap<Uid, CommandId>, sqlx::Error> {
     let (due, wait) = rows::due(draft.due);
-    let rows = sqlx::query(include_str!("sql/insert_one.sql"))
-        .bind(uuid(draft))
-        .bind(draft.command_type)
-        .bind(&draft.biz_key)
-        .bind(draft.unique.map(|_| &draft.biz_key))
-        .bind(draft.unique.map(scope))
-        .bind(&draft.payload)
-        .bind(version(draft))
-        .bind(i16::from(draft.priority))
-        .bind(i16::from(draft.shard))
-        .bind(i32::from(draft.max_retry))
-        .bind(due)
-        .bind(wait)
-        .bind(&draft.metadata)
-        .bind(&draft.owner)
-        .bind(parent.map(|parent| parent.0))
-        .fetch_all(conn)
+    let rows = conn
+        .rows(
+            sqlx::query(include_str!("sql/insert_one.sql"))
+                .bind(uuid(draft))
+                .bind(draft.command_type)
+                .bind(&draft.biz_key)
+                .bind(draft.unique.map(|_| &draft.biz_key))
+                .bind(draft.unique.map(scope))
+                .bind(&draft.payload)
+                .bind(version(draft))
+                .bind(i16::from(draft.priority))
+                .bind(i16::from(draft.shard))
+                .bind(i32::from(draft.max_retry))
+                .bind(due)
+                .bind(wait)
+                .bind(&draft.metadata)
+                .bind(&draft.owner)
+                .bind(parent.map(|parent| parent.0)),
+        )
         .await?;
     created(&rows)
 }
@@ -123,57 +125,61 @@ fn alike(one: &Draft, other: &Draft) -> bool {
 }
 
 async fn insert_alike(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     drafts: &[(&Draft, Option<CommandId>)],
     chunk: &[usize],
     shared: &Draft,
 ) -> Result<HashMap<Uid, CommandId>, sqlx::Error> {
     let Columns { uids, keys, shards, payloads, dues, waits, metadata, parents } =
         Columns::of(drafts, chunk);
-    let rows = sqlx::query(include_str!("sql/insert_alike.sql"))
-        .bind(uids)
-        .bind(keys)
-        .bind(shards)
-        .bind(payloads)
-        .bind(dues)
-        .bind(waits)
-        .bind(metadata)
-        .bind(parents)
-        .bind(shared.command_type)
-        .bind(version(shared))
-        .bind(i16::from(shared.priority))
-        .bind(i32::from(shared.max_retry))
-        .bind(&shared.owner)
-        .fetch_all(conn)
+    let rows = conn
+        .rows(
+            sqlx::query(include_str!("sql/insert_alike.sql"))
+                .bind(uids)
+                .bind(keys)
+                .bind(shards)
+                .bind(payloads)
+                .bind(dues)
+                .bind(waits)
+                .bind(metadata)
+                .bind(parents)
+                .bind(shared.command_type)
+                .bind(version(shared))
+                .bind(i16::from(shared.priority))
+                .bind(i32::from(shared.max_retry))
+                .bind(&shared.owner),
+        )
         .await?;
     created(&rows)
 }
 
 async fn insert_many(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     drafts: &[(&Draft, Option<CommandId>)],
     chunk: &[usize],
 ) -> Result<HashMap<Uid, CommandId>, sqlx::Error> {
     let Columns { uids, keys, shards, payloads, dues, waits, metadata, parents } =
         Columns::of(drafts, chunk);
     let each = || chunk.iter().map(|&at| drafts[at].0);
-    let rows = sqlx::query(include_str!("sql/insert_many.sql"))
-        .bind(uids)
-        .bind(each().map(|draft| draft.command_type).collect::<Vec<_>>())
-        .bind(keys)
-        .bind(each().map(|draft| draft.unique.map(|_| &*draft.biz_key)).collect::<Vec<_>>())
-        .bind(each().map(|draft| draft.unique.map(scope)).collect::<Vec<_>>())
-        .bind(payloads)
-        .bind(each().map(version).collect::<Vec<_>>())
-        .bind(each().map(|draft| i16::from(draft.priority)).collect::<Vec<_>>())
-        .bind(shards)
-        .bind(each().map(|draft| i32::from(draft.max_retry)).collect::<Vec<_>>())
-        .bind(dues)
-        .bind(waits)
-        .bind(metadata)
-        .bind(each().map(|draft| draft.owner.as_deref()).collect::<Vec<_>>())
-        .bind(parents)
-        .fetch_all(conn)
+    let rows = conn
+        .rows(
+            sqlx::query(include_str!("sql/insert_many.sql"))
+                .bind(uids)
+                .bind(each().map(|draft| draft.command_type).collect::<Vec<_>>())
+                .bind(keys)
+                .bind(each().map(|draft| draft.unique.map(|_| &*draft.biz_key)).collect::<Vec<_>>())
+                .bind(each().map(|draft| draft.unique.map(scope)).collect::<Vec<_>>())
+                .bind(payloads)
+                .bind(each().map(version).collect::<Vec<_>>())
+                .bind(each().map(|draft| i16::from(draft.priority)).collect::<Vec<_>>())
+                .bind(shards)
+                .bind(each().map(|draft| i32::from(draft.max_retry)).collect::<Vec<_>>())
+                .bind(dues)
+                .bind(waits)
+                .bind(metadata)
+                .bind(each().map(|draft| draft.owner.as_deref()).collect::<Vec<_>>())
+                .bind(parents),
+        )
         .await?;
     created(&rows)
 }
@@ -214,7 +220,7 @@ fn created(rows: &[PgRow]) -> Result<HashMap<Uid, CommandId>, sqlx::Error> {
 /// Fills in the live commands whose keys these drafts wanted. Locks go by their keys: two transactions
 /// with the same duplicates wait for one another and never both at once.
 async fn existing(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     drafts: &[(&Draft, Option<CommandId>)],
     mut refused: Vec<usize>,
     answer: &mut [Option<Inserted>],
@@ -224,7 +230,7 @@ async fn existing(
     for chunk in refused.chunks(CHUNK_ROWS) {
         let (types, keys): (Vec<_>, Vec<_>) = chunk.iter().map(key).unzip();
         let rows = sqlx::query(include_str!("sql/insert_existing.sql")).bind(types).bind(keys);
-        for row in &rows.fetch_all(&mut *conn).await? {
+        for row in &conn.rows(rows).await? {
             if let Some(&at) = chunk.get(rows::position(row, 0)?) {
                 answer[at] = Some(Inserted {
                     id: rows::id(row, 1)?,
@@ -239,11 +245,7 @@ async fn existing(
 }
 
 /// PENDING → KILLED.
-pub(super) async fn cancel(
-    conn: &mut PgConnection,
-    command_type: &str,
-    which: &Which,
-) -> Result<u64> {
+pub(super) async fn cancel(conn: &mut Wire<'_>, command_type: &str, which: &Which) -> Result<u64> {
     let query = match which {
         Which::Id(id) => {
             sqlx::query(include_str!("sql/cancel_id.sql")).bind(command_type).bind(id.0)
@@ -252,12 +254,12 @@ pub(super) async fn cancel(
             sqlx::query(include_str!("sql/cancel_key.sql")).bind(command_type).bind(key)
         }
     };
-    Ok(query.execute(conn).await.map_err(classify)?.rows_affected())
+    conn.execute(query).await.map_err(classify)
 }
 
 /// PENDING → PENDING with another due time.
 pub(super) async fn reschedule(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     command_type: &str,
     which: &Which,
     due: Due,
@@ -271,8 +273,7 @@ pub(super) async fn reschedule(
         }
     };
     let (due, wait) = rows::due(due);
-    let done = query.bind(due).bind(wait).execute(conn).await.map_err(classify)?;
-    Ok(done.rows_affected())
+    conn.execute(query.bind(due).bind(wait)).await.map_err(classify)
 }
 
 fn uuid(draft: &Draft) -> Uuid {

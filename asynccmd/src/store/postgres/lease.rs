@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use sqlx::{PgConnection, Row as _};
+use sqlx::Row as _;
 
 use super::rows::Stamp;
+use super::wire::Wire;
 use crate::ids::InstanceId;
 use crate::store::model::Peer;
 use crate::time::micros;
@@ -12,14 +13,11 @@ use crate::time::micros;
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
 pub(super) async fn register(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     instance: InstanceId,
     name: &str,
 ) -> Result<Vec<Peer>> {
-    sqlx::query(include_str!("sql/instance_insert.sql"))
-        .bind(instance.0)
-        .bind(name)
-        .fetch_all(conn)
+    conn.rows(sqlx::query(include_str!("sql/instance_insert.sql")).bind(instance.0).bind(name))
         .await?
         .iter()
         .map(|row| peer(row, 0))
@@ -27,11 +25,11 @@ pub(super) async fn register(
 }
 
 pub(super) async fn heartbeat(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     instance: InstanceId,
 ) -> Result<Option<Vec<Peer>>> {
     let rows =
-        sqlx::query(include_str!("sql/instance_beat.sql")).bind(instance.0).fetch_all(conn).await?;
+        conn.rows(sqlx::query(include_str!("sql/instance_beat.sql")).bind(instance.0)).await?;
     let (mut peers, mut lease) = (Vec::with_capacity(rows.len()), false);
     for row in &rows {
         match row.try_get(0)? {
@@ -49,27 +47,29 @@ fn peer(row: &sqlx::postgres::PgRow, at: usize) -> Result<Peer> {
 }
 
 pub(super) async fn bury(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     peer: Peer,
     stall: Duration,
     silent: bool,
 ) -> Result<bool> {
-    let deleted = sqlx::query(include_str!("sql/instance_bury.sql"))
-        .bind(peer.id.0)
-        .bind(Stamp(peer.heartbeat))
-        .bind(micros(stall))
-        .bind(silent)
-        .execute(conn)
+    let deleted = conn
+        .execute(
+            sqlx::query(include_str!("sql/instance_bury.sql"))
+                .bind(peer.id.0)
+                .bind(Stamp(peer.heartbeat))
+                .bind(micros(stall))
+                .bind(silent),
+        )
         .await?;
-    Ok(deleted.rows_affected() > 0)
+    Ok(deleted > 0)
 }
 
-pub(super) async fn closing(conn: &mut PgConnection, instance: InstanceId) -> Result<()> {
-    sqlx::query(include_str!("sql/instance_closing.sql")).bind(instance.0).execute(conn).await?;
+pub(super) async fn closing(conn: &mut Wire<'_>, instance: InstanceId) -> Result<()> {
+    conn.execute(sqlx::query(include_str!("sql/instance_closing.sql")).bind(instance.0)).await?;
     Ok(())
 }
 
-pub(super) async fn deregister(conn: &mut PgConnection, instance: InstanceId) -> Result<()> {
-    sqlx::query(include_str!("sql/instance_delete.sql")).bind(instance.0).execute(conn).await?;
+pub(super) async fn deregister(conn: &mut Wire<'_>, instance: InstanceId) -> Result<()> {
+    conn.execute(sqlx::query(include_str!("sql/instance_delete.sql")).bind(instance.0)).await?;
     Ok(())
 }

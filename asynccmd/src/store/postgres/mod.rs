@@ -19,6 +19,7 @@ mod recover;
 mod retention;
 mod rows;
 mod trail;
+mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,7 @@ use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use fault::{classify, of_a_taken_key};
 use trail::Kept;
+use wire::{Callers, Lent, Wire};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -58,18 +60,15 @@ const STATEMENTS: usize = 128;
 /// How often a transaction of the store's own is tried that the database aborts.
 const TRIES: u32 = 10;
 
-/// Begins a transaction of the store's own, whatever the database's default is.
-const BEGIN: &str = "begin isolation level read committed";
-
 impl Backend for Postgres {}
 
 impl sealed::Backend for Postgres {
-    fn store(pool: &PgPool, _: Settings) -> Opened {
-        Opened(Arc::new(PostgresStore::new(pool.clone())))
+    fn store(pool: &PgPool, settings: Settings) -> Opened {
+        Opened(Arc::new(PostgresStore::new(pool.clone(), settings.pooler)))
     }
 
-    fn conn(connection: &mut PgConnection) -> Conn<'_> {
-        Conn(connection)
+    fn conn(connection: &mut PgConnection, settings: Settings) -> Conn<'_> {
+        Conn(Box::new(Wire::new(connection, wire::callers(settings.pooler))))
     }
 
     fn classify(error: sqlx::Error) -> StoreError {
@@ -90,7 +89,7 @@ impl sealed::Backend for Postgres {
 }
 
 #[async_trait]
-impl Session for PgConnection {
+impl Session for Wire<'_> {
     async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
         insert::insert(self, drafts).await
     }
@@ -122,6 +121,9 @@ impl Session for PgConnection {
 /// A PostgreSQL database.
 pub(super) struct PostgresStore {
     pool: PgPool,
+    callers: Callers,
+    /// The connections are a pooler's.
+    pooler: bool,
     connect: PgConnectOptions,
     claims: Line<Postgres>,
     /// How far its claims have come.
@@ -134,17 +136,10 @@ pub(super) struct PostgresStore {
 }
 
 impl PostgresStore {
-    pub(super) fn new(pool: PgPool) -> Self {
-        let connect = PgConnectOptions::clone(&pool.connect_options())
-            .statement_cache_capacity(STATEMENTS)
-            .options([
-                ("default_transaction_isolation", "read committed"),
-                // A plan is kept with its statement. One that was made while the tables were empty must
-                // not read them whole when they are full, and none of ours is worth to be compiled.
-                ("enable_seqscan", "off"),
-                ("jit", "off"),
-            ]);
-        let line = || Line::new(&pool, given_up(&connect, GIVEN_UP), classify);
+    pub(super) fn new(pool: PgPool, pooler: bool) -> Self {
+        let connect = wire::own(&pool.connect_options(), pooler, STATEMENTS);
+        let given_up = |after| if pooler { connect.clone() } else { given_up(&connect, after) };
+        let line = || Line::new(&pool, given_up(GIVEN_UP), classify);
         Self {
             claims: line(),
             trails: Kept::default(),
@@ -153,9 +148,20 @@ impl PostgresStore {
             read: line(),
             upkeep: line(),
             news: Line::new(&pool, announcing(&connect), classify),
+            callers: Callers::new(pool.clone(), pooler),
+            pooler,
             connect,
             pool,
         }
+    }
+
+    /// A connection of the store's own, with what the server gives a statement up after where its
+    /// session cannot know.
+    fn own<'c>(&self, conn: &'c mut PgConnection, given_up: Duration) -> Wire<'c> {
+        Wire::new(
+            conn,
+            if self.pooler { Lent::Transactions(Some(given_up)) } else { Lent::Session },
+        )
     }
 }
 
@@ -172,11 +178,13 @@ fn announcing(connect: &PgConnectOptions) -> PgConnectOptions {
 
 /// One call on a line: its connection is kept for the next one if the call succeeds.
 macro_rules! on {
-    ($line:expr, $deadline:expr, $call:path $(, $argument:expr)*) => {
-        $line
+    ($store:ident.$line:ident, $deadline:expr, $call:path $(, $argument:expr)*) => {
+        $store
+            .$line
             .within($deadline, async {
-                let mut conn = $line.acquire().await?;
-                let done = $call(&mut conn $(, $argument)*).await.map_err(classify)?;
+                let mut conn = $store.$line.acquire().await?;
+                let wire = &mut $store.own(&mut conn, GIVEN_UP.min($deadline / 5 * 4));
+                let done = $call(wire $(, $argument)*).await.map_err(classify)?;
                 Ok(conn.keep(done))
             })
             .await
@@ -209,19 +217,19 @@ macro_rules! again {
 #[async_trait]
 impl Store for PostgresStore {
     async fn migrate(&self) -> Result<()> {
-        migrate::migrate(&self.pool).await
+        migrate::migrate(&self.callers).await
     }
 
     async fn check(&self) -> Result<String> {
-        let mut conn = self.pool.acquire().await.map_err(classify)?;
-        migrate::check(&mut conn).await
+        let mut conn = self.callers.acquire().await.map_err(classify)?;
+        migrate::check(&mut conn.wire()).await
     }
 
     async fn ping(&self) -> Result<()> {
         self.read
             .within(DEADLINE, async {
                 let mut conn = self.read.acquire().await?;
-                migrate::current(&mut conn).await?;
+                migrate::current(&mut self.own(&mut conn, GIVEN_UP)).await?;
                 conn.keep(());
                 Ok(())
             })
@@ -234,6 +242,9 @@ impl Store for PostgresStore {
         name: &str,
         stall: Duration,
     ) -> Result<Vec<Peer>> {
+        if self.pooler {
+            return on!(self.lease, DEADLINE, lease::register, instance, name);
+        }
         // To come in is worth a wait: nothing else is late by it.
         self.lease.adjust(|_| given_up(&self.connect, GIVEN_UP)).await;
         let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
@@ -267,8 +278,9 @@ impl Store for PostgresStore {
         self.claims
             .within(DEADLINE, async {
                 let mut conn = self.claims.acquire().await?;
+                let wire = &mut self.own(&mut conn, GIVEN_UP);
                 let mut trails = self.trails.take();
-                let claim = claim::claim(&mut conn, instance, token, wants, &mut trails).await;
+                let claim = claim::claim(wire, instance, token, wants, &mut trails).await;
                 let claim = claim.map_err(classify)?;
                 self.trails.keep(trails);
                 Ok(conn.keep(claim))
@@ -304,7 +316,8 @@ impl Store for PostgresStore {
         self.ends
             .within(DEADLINE, async {
                 let mut conn = self.ends.acquire().await?;
-                let ended = finish::finish(&mut conn, endings, outstanding).await?;
+                let wire = &mut self.own(&mut conn, GIVEN_UP);
+                let ended = finish::finish(wire, endings, outstanding).await?;
                 Ok(conn.keep(ended))
             })
             .await
@@ -318,7 +331,8 @@ impl Store for PostgresStore {
         self.upkeep
             .within(DEADLINE, async {
                 let mut conn = self.upkeep.acquire().await?;
-                let recovered = recover::recover(&mut conn, known, limit).await?;
+                let wire = &mut self.own(&mut conn, GIVEN_UP);
+                let recovered = recover::recover(wire, known, limit).await?;
                 Ok(conn.keep(recovered))
             })
             .await
@@ -344,13 +358,13 @@ impl Store for PostgresStore {
         // One row is one statement, and that is a transaction by itself.
         if let [_] = drafts {
             return again!(async {
-                let mut conn = self.pool.acquire().await.map_err(classify)?;
-                insert::insert(&mut conn, drafts).await
+                let mut conn = self.callers.acquire().await.map_err(classify)?;
+                insert::insert(&mut conn.wire(), drafts).await
             });
         }
         again!(async {
-            let mut tx = self.pool.begin_with(BEGIN).await.map_err(classify)?;
-            let inserted = insert::insert(&mut tx, drafts).await?;
+            let mut tx = self.callers.begin().await.map_err(classify)?;
+            let inserted = insert::insert(&mut tx.wire(), drafts).await?;
             tx.commit().await.map_err(classify)?;
             Ok(inserted)
         })
@@ -358,20 +372,20 @@ impl Store for PostgresStore {
 
     async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {
         again!(async {
-            let mut conn = self.pool.acquire().await.map_err(classify)?;
-            insert::cancel(&mut conn, command_type, which).await
+            let mut conn = self.callers.acquire().await.map_err(classify)?;
+            insert::cancel(&mut conn.wire(), command_type, which).await
         })
     }
 
     async fn reschedule(&self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
         again!(async {
-            let mut conn = self.pool.acquire().await.map_err(classify)?;
-            insert::reschedule(&mut conn, command_type, which, due).await
+            let mut conn = self.callers.acquire().await.map_err(classify)?;
+            insert::reschedule(&mut conn.wire(), command_type, which, due).await
         })
     }
 
     fn carries_news(&self) -> bool {
-        true
+        !self.pooler
     }
 
     async fn announce(&self, news: &News) -> Result<()> {
@@ -379,11 +393,14 @@ impl Store for PostgresStore {
     }
 
     async fn listen(&self, check: Duration, heard: &(dyn Fn(Heard) + Send + Sync)) -> Result<()> {
+        if self.pooler {
+            return std::future::pending().await;
+        }
         news::listen(self.pool.options().clone(), self.connect.clone(), check, heard).await
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<CommandRow>> {
-        operate::list(&self.pool, filter).await.map_err(classify)
+        operate::list(&self.callers, filter).await.map_err(classify)
     }
 
     async fn page(
@@ -392,23 +409,23 @@ impl Store for PostgresStore {
         after: CommandId,
         limit: usize,
     ) -> Result<Vec<CommandRow>> {
-        operate::page(&self.pool, filter, after, limit).await.map_err(classify)
+        operate::page(&self.callers, filter, after, limit).await.map_err(classify)
     }
 
     async fn get(&self, id: CommandId) -> Result<Option<(CommandRow, Vec<FailureRow>)>> {
-        operate::get(&self.pool, id).await.map_err(classify)
+        operate::get(&self.callers, id).await.map_err(classify)
     }
 
     async fn retry(&self, id: CommandId) -> Result<Operated> {
-        again!(async { operate::retry(&self.pool, id).await.map_err(classify) })
+        again!(async { operate::retry(&self.callers, id).await.map_err(classify) })
     }
 
     async fn requeue(&self, id: CommandId) -> Result<Operated> {
-        again!(async { operate::requeue(&self.pool, id).await.map_err(classify) })
+        again!(async { operate::requeue(&self.callers, id).await.map_err(classify) })
     }
 
     async fn kill(&self, id: CommandId, reason: &str, force: bool) -> Result<Killed> {
-        again!(async { operate::kill(&self.pool, id, reason, force).await.map_err(classify) })
+        again!(async { operate::kill(&self.callers, id, reason, force).await.map_err(classify) })
     }
 
     async fn dead(&self, limit: usize) -> Result<(u64, Vec<DeadLetter>)> {
@@ -416,7 +433,7 @@ impl Store for PostgresStore {
     }
 
     async fn census(&self) -> Result<Vec<TypeCount>> {
-        operate::census(&self.pool).await.map_err(classify)
+        operate::census(&self.callers).await.map_err(classify)
     }
 
     async fn pending_types(&self) -> Result<Vec<String>> {
@@ -425,11 +442,11 @@ impl Store for PostgresStore {
 
     #[cfg(any(test, feature = "testing"))]
     async fn due_and_running(&self, types: &[&'static str]) -> Result<(u64, u64)> {
-        operate::due_and_running(&self.pool, types).await.map_err(classify)
+        operate::due_and_running(&self.callers, types).await.map_err(classify)
     }
 
     #[cfg(feature = "testing")]
     async fn advance(&self, by: Duration) -> Result<u64> {
-        operate::advance(&self.pool, by).await.map_err(classify)
+        operate::advance(&self.callers, by).await.map_err(classify)
     }
 }

@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgNotification, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions};
 
 use super::fault::classify;
+use super::wire::Wire;
 use crate::error::StoreError;
 use crate::store::Result;
 use crate::store::model::{Heard, News};
@@ -22,11 +23,8 @@ const LONGEST: usize = 7_900;
 const ANYTHING: &str = "*";
 
 /// Tells every instance that listens.
-pub(super) async fn announce(conn: &mut PgConnection, news: &News) -> Result<(), sqlx::Error> {
-    sqlx::query(include_str!("sql/announce.sql"))
-        .bind(CHANNEL)
-        .bind(written(news))
-        .execute(conn)
+pub(super) async fn announce(conn: &mut Wire<'_>, news: &News) -> Result<(), sqlx::Error> {
+    conn.execute(sqlx::query(include_str!("sql/announce.sql")).bind(CHANNEL).bind(written(news)))
         .await?;
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! What an operator sees and does. Each transition names the states that it starts from and says what
 //! it found instead.
 
-use sqlx::{PgConnection, PgPool, Postgres, Row as _};
+use sqlx::Row as _;
 
 use super::rows::{self, limit as number};
+use super::wire::{Callers, Tx, Wire};
 use crate::command::FailureKind;
 use crate::ids::CommandId;
 use crate::store::model::{
@@ -12,7 +13,7 @@ use crate::store::model::{
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
-pub(super) async fn list(pool: &PgPool, filter: &Filter) -> Result<Vec<CommandRow>> {
+pub(super) async fn list(callers: &Callers, filter: &Filter) -> Result<Vec<CommandRow>> {
     let limit = match filter.limit {
         0 => 50,
         some => i64::try_from(some.min(1_000)).unwrap_or(1_000),
@@ -35,40 +36,36 @@ pub(super) async fn list(pool: &PgPool, filter: &Filter) -> Result<Vec<CommandRo
             .bind(before)
             .bind(limit),
     };
-    query.fetch_all(pool).await?.iter().map(rows::command).collect()
+    callers.rows(query).await?.iter().map(rows::command).collect()
 }
 
 pub(super) async fn page(
-    pool: &PgPool,
+    callers: &Callers,
     filter: &Filter,
     after: CommandId,
     limit: usize,
 ) -> Result<Vec<CommandRow>> {
-    sqlx::query(include_str!("sql/page.sql"))
+    let query = sqlx::query(include_str!("sql/page.sql"))
         .bind(filter.status.map(Status::as_str))
         .bind(&filter.command_type)
         .bind(&filter.biz_key)
         .bind(after.0)
         .bind(filter.before.map_or(i64::MAX, |before| before.0))
-        .bind(number(limit))
-        .fetch_all(pool)
-        .await?
-        .iter()
-        .map(rows::command)
-        .collect()
+        .bind(number(limit));
+    callers.rows(query).await?.iter().map(rows::command).collect()
 }
 
 pub(super) async fn get(
-    pool: &PgPool,
+    callers: &Callers,
     id: CommandId,
 ) -> Result<Option<(CommandRow, Vec<FailureRow>)>> {
     // One snapshot: the failures belong to the row as it is shown.
-    let mut tx = pool.begin_with("begin isolation level repeatable read read only").await?;
-    let row = sqlx::query(include_str!("sql/get.sql")).bind(id.0).fetch_optional(&mut *tx).await?;
+    let mut tx = callers.snapshot().await?;
+    let row = tx.wire().optional(sqlx::query(include_str!("sql/get.sql")).bind(id.0)).await?;
     let Some(row) = row else { return undone(tx, None).await };
-    let failures = sqlx::query(include_str!("sql/get_failures.sql"))
-        .bind(id.0)
-        .fetch_all(&mut *tx)
+    let failures = tx
+        .wire()
+        .rows(sqlx::query(include_str!("sql/get_failures.sql")).bind(id.0))
         .await?
         .iter()
         .map(rows::failure)
@@ -86,9 +83,8 @@ struct Found {
     until_started: bool,
 }
 
-async fn found(conn: &mut PgConnection, id: CommandId) -> Result<Option<Found>> {
-    let row =
-        sqlx::query(include_str!("sql/operate_found.sql")).bind(id.0).fetch_optional(conn).await?;
+async fn found(conn: &mut Wire<'_>, id: CommandId) -> Result<Option<Found>> {
+    let row = conn.optional(sqlx::query(include_str!("sql/operate_found.sql")).bind(id.0)).await?;
     let Some(row) = row else { return Ok(None) };
     Ok(Some(Found {
         status: rows::status(&row, 0)?,
@@ -99,14 +95,14 @@ async fn found(conn: &mut PgConnection, id: CommandId) -> Result<Option<Found>> 
 }
 
 /// An answer that changes nothing; the row is nobody's from here on.
-async fn undone<T>(tx: sqlx::Transaction<'_, Postgres>, answer: T) -> Result<T> {
+async fn undone<T>(tx: Tx<'_>, answer: T) -> Result<T> {
     tx.rollback().await?;
     Ok(answer)
 }
 
-pub(super) async fn retry(pool: &PgPool, id: CommandId) -> Result<Operated> {
-    let mut tx = pool.begin_with(super::BEGIN).await?;
-    match found(&mut tx, id).await? {
+pub(super) async fn retry(callers: &Callers, id: CommandId) -> Result<Operated> {
+    let mut tx = callers.begin().await?;
+    match found(&mut tx.wire(), id).await? {
         None => return undone(tx, Operated::NotFound).await,
         Some(found) if found.status != Status::Dead => {
             return undone(tx, Operated::Found(found.status)).await;
@@ -116,15 +112,15 @@ pub(super) async fn retry(pool: &PgPool, id: CommandId) -> Result<Operated> {
         }
         Some(_) => {}
     }
-    sqlx::query(include_str!("sql/operate_retry.sql")).bind(id.0).execute(&mut *tx).await?;
+    tx.wire().execute(sqlx::query(include_str!("sql/operate_retry.sql")).bind(id.0)).await?;
     tx.commit().await?;
     Ok(Operated::Done)
 }
 
 /// A kill that was asked for wins: the row is KILLED then, and that is what the answer says.
-pub(super) async fn requeue(pool: &PgPool, id: CommandId) -> Result<Operated> {
-    let mut tx = pool.begin_with(super::BEGIN).await?;
-    let found = match found(&mut tx, id).await? {
+pub(super) async fn requeue(callers: &Callers, id: CommandId) -> Result<Operated> {
+    let mut tx = callers.begin().await?;
+    let found = match found(&mut tx.wire(), id).await? {
         None => return undone(tx, Operated::NotFound).await,
         Some(found) if found.status != Status::Running => {
             return undone(tx, Operated::Found(found.status)).await;
@@ -134,37 +130,37 @@ pub(super) async fn requeue(pool: &PgPool, id: CommandId) -> Result<Operated> {
     if let (false, true, Some(by)) = (found.kill_asked, found.until_started, found.successor) {
         return undone(tx, Operated::UniqueTaken(by)).await;
     }
-    sqlx::query(include_str!("sql/operate_requeue.sql")).bind(id.0).execute(&mut *tx).await?;
+    tx.wire().execute(sqlx::query(include_str!("sql/operate_requeue.sql")).bind(id.0)).await?;
     tx.commit().await?;
     Ok(if found.kill_asked { Operated::Found(Status::Killed) } else { Operated::Done })
 }
 
 pub(super) async fn kill(
-    pool: &PgPool,
+    callers: &Callers,
     id: CommandId,
     reason: &str,
     force: bool,
 ) -> Result<Killed> {
-    let mut tx = pool.begin_with(super::BEGIN).await?;
-    let Some(Found { status, .. }) = found(&mut tx, id).await? else {
+    let mut tx = callers.begin().await?;
+    let Some(Found { status, .. }) = found(&mut tx.wire(), id).await? else {
         return undone(tx, Killed::NotFound).await;
     };
     let reason = rows::storable(reason);
     let killed = match status {
         Status::Running if !force => {
-            sqlx::query(include_str!("sql/operate_ask.sql"))
-                .bind(id.0)
-                .bind(reason)
-                .execute(&mut *tx)
+            tx.wire()
+                .execute(sqlx::query(include_str!("sql/operate_ask.sql")).bind(id.0).bind(reason))
                 .await?;
             Killed::Asked
         }
         Status::Pending | Status::Dead | Status::Running => {
-            sqlx::query(include_str!("sql/operate_kill.sql"))
-                .bind(id.0)
-                .bind(reason)
-                .bind(force)
-                .execute(&mut *tx)
+            tx.wire()
+                .execute(
+                    sqlx::query(include_str!("sql/operate_kill.sql"))
+                        .bind(id.0)
+                        .bind(reason)
+                        .bind(force),
+                )
                 .await?;
             Killed::Now(status)
         }
@@ -174,12 +170,10 @@ pub(super) async fn kill(
     Ok(killed)
 }
 
-pub(super) async fn dead(conn: &mut PgConnection, limit: usize) -> Result<(u64, Vec<DeadLetter>)> {
-    let count: i64 =
-        sqlx::query_scalar(include_str!("sql/dead_count.sql")).fetch_one(&mut *conn).await?;
-    let newest = sqlx::query(include_str!("sql/dead.sql"))
-        .bind(number(limit))
-        .fetch_all(conn)
+pub(super) async fn dead(conn: &mut Wire<'_>, limit: usize) -> Result<(u64, Vec<DeadLetter>)> {
+    let count: i64 = conn.row(sqlx::query(include_str!("sql/dead_count.sql"))).await?.try_get(0)?;
+    let newest = conn
+        .rows(sqlx::query(include_str!("sql/dead.sql")).bind(number(limit)))
         .await?
         .iter()
         .map(|row| {
@@ -190,9 +184,9 @@ pub(super) async fn dead(conn: &mut PgConnection, limit: usize) -> Result<(u64, 
     Ok((count.unsigned_abs(), newest))
 }
 
-pub(super) async fn census(pool: &PgPool) -> Result<Vec<TypeCount>> {
-    sqlx::query(include_str!("sql/census.sql"))
-        .fetch_all(pool)
+pub(super) async fn census(callers: &Callers) -> Result<Vec<TypeCount>> {
+    callers
+        .rows(sqlx::query(include_str!("sql/census.sql")))
         .await?
         .iter()
         .map(|row| {
@@ -206,25 +200,29 @@ pub(super) async fn census(pool: &PgPool) -> Result<Vec<TypeCount>> {
         .collect()
 }
 
-pub(super) async fn pending_types(conn: &mut PgConnection) -> Result<Vec<String>> {
-    sqlx::query_scalar(include_str!("sql/pending_types.sql")).fetch_all(conn).await
+pub(super) async fn pending_types(conn: &mut Wire<'_>) -> Result<Vec<String>> {
+    let rows = conn.rows(sqlx::query(include_str!("sql/pending_types.sql"))).await?;
+    rows.iter().map(|row| row.try_get(0)).collect()
 }
 
 #[cfg(any(test, feature = "testing"))]
-pub(super) async fn due_and_running(pool: &PgPool, types: &[&'static str]) -> Result<(u64, u64)> {
-    let row =
-        sqlx::query(include_str!("sql/due_and_running.sql")).bind(types).fetch_one(pool).await?;
+pub(super) async fn due_and_running(
+    callers: &Callers,
+    types: &[&'static str],
+) -> Result<(u64, u64)> {
+    let query = sqlx::query(include_str!("sql/due_and_running.sql")).bind(types);
+    let rows = callers.rows(query).await?;
+    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
     Ok((row.try_get::<i64, _>(0)?.unsigned_abs(), row.try_get::<i64, _>(1)?.unsigned_abs()))
 }
 
 #[cfg(feature = "testing")]
-pub(super) async fn advance(pool: &PgPool, by: std::time::Duration) -> Result<u64> {
-    let mut tx = pool.begin_with(super::BEGIN).await?;
-    let moved = sqlx::query(include_str!("sql/advance.sql"))
-        .bind(crate::time::micros(by))
-        .execute(&mut *tx)
-        .await?
-        .rows_affected();
+pub(super) async fn advance(callers: &Callers, by: std::time::Duration) -> Result<u64> {
+    let mut tx = callers.begin().await?;
+    let moved = tx
+        .wire()
+        .execute(sqlx::query(include_str!("sql/advance.sql")).bind(crate::time::micros(by)))
+        .await?;
     tx.commit().await?;
     Ok(moved)
 }

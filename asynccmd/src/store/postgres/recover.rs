@@ -1,10 +1,11 @@
 //! RUNNING → PENDING, DEAD or KILLED for what the dead have left behind.
 
-use sqlx::{Connection as _, PgConnection, Row as _};
+use sqlx::Row as _;
 
 use super::claim::drop_receipts;
 use super::fault::{classify, of_a_taken_key, of_one_row};
 use super::rows::{self, limit as number, uuids};
+use super::wire::Wire;
 use crate::command::FailureKind;
 use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
@@ -20,7 +21,7 @@ struct Orphan {
 /// One round: at most `limit` receipts in one statement; row by row where that fails, and for rows that
 /// may have to wait for another transaction.
 pub(super) async fn recover(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     known: &[&'static str],
     limit: usize,
 ) -> Result<Recovered> {
@@ -67,10 +68,8 @@ pub(super) async fn recover(
     Ok(recovered)
 }
 
-async fn orphans(conn: &mut PgConnection, limit: usize) -> Result<Vec<Orphan>, sqlx::Error> {
-    sqlx::query(include_str!("sql/recover_orphans.sql"))
-        .bind(number(limit))
-        .fetch_all(conn)
+async fn orphans(conn: &mut Wire<'_>, limit: usize) -> Result<Vec<Orphan>, sqlx::Error> {
+    conn.rows(sqlx::query(include_str!("sql/recover_orphans.sql")).bind(number(limit)))
         .await?
         .iter()
         .map(|row| Ok(Orphan { token: rows::token(row, 0)?, ids: rows::receipt_ids(row, 1)? }))
@@ -80,19 +79,21 @@ async fn orphans(conn: &mut PgConnection, limit: usize) -> Result<Vec<Orphan>, s
 /// One statement over the rows of these receipts, or over one of them. Returns those that it left
 /// because they may have to wait.
 async fn rows(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     known: &[&'static str],
     tokens: &[Token],
     only: Option<CommandId>,
     contested: bool,
     recovered: &mut Recovered,
 ) -> Result<Vec<CommandId>> {
-    let rows = sqlx::query(include_str!("sql/recover_rows.sql"))
-        .bind(uuids(tokens))
-        .bind(only.map(|id| vec![id.0]))
-        .bind(known)
-        .bind(contested)
-        .fetch_all(conn)
+    let rows = conn
+        .rows(
+            sqlx::query(include_str!("sql/recover_rows.sql"))
+                .bind(uuids(tokens))
+                .bind(only.map(|id| vec![id.0]))
+                .bind(known)
+                .bind(contested),
+        )
         .await
         .map_err(classify)?;
     let mut left = Vec::new();
@@ -112,7 +113,7 @@ async fn rows(
 
 /// One row in a transaction that does not wait for long.
 async fn by_itself(
-    conn: &mut PgConnection,
+    conn: &mut Wire<'_>,
     known: &[&'static str],
     tokens: &[Token],
     id: CommandId,
@@ -120,8 +121,8 @@ async fn by_itself(
 ) -> Result<()> {
     let mut alone = Recovered::default();
     let mut tx = conn.begin().await.map_err(classify)?;
-    sqlx::query(include_str!("sql/lock_timeout.sql")).execute(&mut *tx).await.map_err(classify)?;
-    rows(&mut tx, known, tokens, Some(id), true, &mut alone).await?;
+    tx.wire().execute(sqlx::query(include_str!("sql/lock_timeout.sql"))).await.map_err(classify)?;
+    rows(&mut tx.wire(), known, tokens, Some(id), true, &mut alone).await?;
     tx.commit().await.map_err(classify)?;
     recovered.rows += alone.rows;
     recovered.dead.append(&mut alone.dead);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
 use sqlx::postgres::{
     PgArgumentBuffer, PgHasArrayType, PgRow, PgTypeInfo, PgValueFormat, PgValueRef,
 };
@@ -23,6 +24,10 @@ type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stamp(pub(super) i64);
 
+/// What these types are in every database; asked for by name they cost a statement a connection.
+const TIMESTAMPTZ: Oid = Oid(1184);
+const TIMESTAMPTZ_ARRAY: Oid = Oid(1185);
+
 /// The zero of PostgreSQL is the year 2000.
 const ZERO: i64 = 946_684_800_000_000;
 
@@ -39,13 +44,13 @@ impl Stamp {
 
 impl Type<Postgres> for Stamp {
     fn type_info() -> PgTypeInfo {
-        PgTypeInfo::with_name("timestamptz")
+        PgTypeInfo::with_oid(TIMESTAMPTZ)
     }
 }
 
 impl PgHasArrayType for Stamp {
     fn array_type_info() -> PgTypeInfo {
-        PgTypeInfo::array_of("timestamptz")
+        PgTypeInfo::with_oid(TIMESTAMPTZ_ARRAY)
     }
 }
 

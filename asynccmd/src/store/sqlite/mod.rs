@@ -59,8 +59,8 @@ impl sealed::Backend for Sqlite {
         Opened(Arc::new(SqliteStore::new(pool.clone())))
     }
 
-    fn conn(connection: &mut SqliteConnection) -> Conn<'_> {
-        Conn(connection)
+    fn conn(connection: &mut SqliteConnection, _: Settings) -> Conn<'_> {
+        Conn(Box::new(connection))
     }
 
     fn classify(error: sqlx::Error) -> StoreError {
@@ -75,7 +75,7 @@ impl sealed::Backend for Sqlite {
 }
 
 #[async_trait]
-impl Session for SqliteConnection {
+impl Session for &mut SqliteConnection {
     async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
         let done = insert::insert(self, drafts).await;
         done.map_err(|error| in_a_transaction(self, error))
