@@ -1,8 +1,8 @@
 //! Every case on PostgreSQL, and what PostgreSQL alone has: row locks, isolation levels, plans.
 
 use asynccmd::{
-    Client, CommandError, Context, Registry, Runtime, SchemaError, StartError, Status, StoreError,
-    SubmitError, command,
+    Client, CommandError, CommandId, Context, Registry, Runtime, SchemaError, StartError, Status,
+    StoreError, SubmitError, command,
 };
 use asynccmd_tests::gate::Gate;
 use asynccmd_tests::harness::{Back as _, Log, OnPostgres, row, until_row};
@@ -286,4 +286,35 @@ async fn claim_plan(back: &OnPostgres, name: char, types: i64, room: i64, goes_o
     sqlx::raw_sql("deallocate claim").execute(&mut *tx).await.unwrap();
     tx.rollback().await.unwrap();
     plan
+}
+
+/// PostgreSQL answers the commit of a transaction that has failed with a rollback, and no error.
+#[tokio::test]
+async fn a_failed_transaction_does_not_commit_without_a_word() {
+    let back = OnPostgres::create().await;
+    let client = Client::new(back.pool());
+    let mut tx = client.begin::<Postgres>().await.unwrap();
+    submit_note(&mut tx).await.unwrap();
+    sqlx::query("select 1 / 0").execute(&mut *tx).await.unwrap_err();
+    let error = tx.commit().await.unwrap_err();
+    assert!(matches!(error, StoreError::TransactionAborted(_)) && error.is_transient(), "{error}");
+    assert_eq!(back.number("select count(*) from async_command").await, 0);
+}
+
+/// What a cancelled `begin` leaves on a connection of the pool: a transaction that sqlx knows nothing of.
+#[tokio::test]
+async fn a_forgotten_transaction_swallows_no_submit() {
+    let back = OnPostgres::create().await;
+    let pool = back.pool_of(1).await;
+    let client = Client::new(&pool);
+    for write in [true, false] {
+        sqlx::raw_sql("begin").execute(&pool).await.unwrap();
+        if write {
+            submit_note(&client).await.unwrap();
+        } else {
+            assert_eq!(client.cancel::<Note>(&client, CommandId::from(1)).await.unwrap(), 1);
+        }
+        let pending = "select count(*) from async_command where status = 'PENDING'";
+        assert_eq!(back.number(pending).await, i64::from(write));
+    }
 }

@@ -5,6 +5,7 @@
 //! does every row of a batch that the database has refused.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -19,6 +20,9 @@ use crate::ids::{CommandId, Token};
 use crate::store::Result;
 use crate::store::model::{End, Ended, EndedIn, Ending, NewFailure, Status, limits};
 use crate::time::micros;
+
+/// How long the rows of a call that go one by one may take together.
+const ROW_BY_ROW: Duration = Duration::from_millis(200);
 
 pub(super) async fn finish(
     conn: &mut Wire<'_>,
@@ -46,7 +50,14 @@ pub(super) async fn finish(
         }
     }
     if !apart.is_empty() {
+        // Others wait meanwhile: what there is no time for is tried again later, and not always the last.
+        let begin = std::time::Instant::now();
+        let first = fastrand::usize(..apart.len());
+        apart.rotate_left(first);
         for at in apart {
+            if begin.elapsed() > ROW_BY_ROW {
+                break;
+            }
             // Whatever happens now, other rows of this call are committed: their ends must be told.
             answer[at] = Some(by_itself(conn, endings, at).await);
         }

@@ -35,10 +35,11 @@ pub(super) async fn insert_under(
 ) -> Result<Vec<Inserted>, sqlx::Error> {
     let mut answer: Vec<Option<Inserted>> = vec![None; drafts.len()];
     for _ in 0..ROUNDS {
-        let open: Vec<usize> = (0..drafts.len()).filter(|at| answer[*at].is_none()).collect();
+        let mut open: Vec<usize> = (0..drafts.len()).filter(|at| answer[*at].is_none()).collect();
         if open.is_empty() {
             break;
         }
+        in_key_order(drafts, &mut open);
         for chunk in chunks(drafts, &open) {
             let created = match *chunk {
                 [at] => insert_one(conn, drafts[at]).await?,
@@ -67,6 +68,18 @@ pub(super) async fn insert_under(
             "a unique key was taken and free again {ROUNDS} times during one submit"
         ))
     })
+}
+
+/// Lets unique drafts change places with each other until they stand in the order of their keys, across
+/// all statements of a batch: two transactions that want the same keys then wait for each other in turn.
+fn in_key_order(drafts: &[(&Draft, Option<CommandId>)], positions: &mut [usize]) {
+    let places: Vec<usize> =
+        (0..positions.len()).filter(|at| drafts[positions[*at]].0.unique.is_some()).collect();
+    let mut unique: Vec<usize> = places.iter().map(|place| positions[*place]).collect();
+    unique.sort_by_key(|at| (drafts[*at].0.command_type, &drafts[*at].0.biz_key));
+    for (place, at) in places.into_iter().zip(unique) {
+        positions[place] = at;
+    }
 }
 
 /// Cuts positions into what one statement takes.

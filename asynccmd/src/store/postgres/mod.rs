@@ -359,7 +359,9 @@ impl Store for PostgresStore {
         if let [_] = drafts {
             return again!(async {
                 let mut conn = self.callers.acquire().await.map_err(classify)?;
-                insert::insert(&mut conn.wire(), drafts).await
+                let inserted = insert::insert(&mut conn.wire(), drafts).await?;
+                conn.settle().await.map_err(classify)?;
+                Ok(inserted)
             });
         }
         again!(async {
@@ -373,14 +375,18 @@ impl Store for PostgresStore {
     async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {
         again!(async {
             let mut conn = self.callers.acquire().await.map_err(classify)?;
-            insert::cancel(&mut conn.wire(), command_type, which).await
+            let count = insert::cancel(&mut conn.wire(), command_type, which).await?;
+            conn.settle().await.map_err(classify)?;
+            Ok(count)
         })
     }
 
     async fn reschedule(&self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
         again!(async {
             let mut conn = self.callers.acquire().await.map_err(classify)?;
-            insert::reschedule(&mut conn.wire(), command_type, which, due).await
+            let count = insert::reschedule(&mut conn.wire(), command_type, which, due).await?;
+            conn.settle().await.map_err(classify)?;
+            Ok(count)
         })
     }
 

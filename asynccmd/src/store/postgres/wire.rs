@@ -168,7 +168,10 @@ impl Callers {
     }
 
     pub(super) async fn rows(&self, query: Query<'_, Postgres, PgArguments>) -> Result<Vec<PgRow>> {
-        self.acquire().await?.wire().rows(query).await
+        let mut conn = self.acquire().await?;
+        let rows = conn.wire().rows(query).await?;
+        conn.settle().await?;
+        Ok(rows)
     }
 
     pub(super) async fn begin(&self) -> Result<Tx<'static>> {
@@ -200,5 +203,17 @@ pub(super) struct Acquired {
 impl Acquired {
     pub(super) fn wire(&mut self) -> Wire<'_> {
         Wire::new(&mut self.conn, self.lent)
+    }
+
+    /// Makes sure that what a statement by itself has written is committed.
+    ///
+    /// A `begin` of the caller's that was cancelled before its answer leaves a transaction open on the
+    /// server that sqlx knows nothing of, and the connection goes back to the pool with it: what the next
+    /// one writes there would be gone with that transaction, after it was told that it exists. Without
+    /// one, this does nothing and says nothing.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        // In one message: a commit alone is warned of where there is no transaction.
+        sqlx::raw_sql("begin; commit").execute(&mut *self.conn).await?;
+        Ok(())
     }
 }
