@@ -250,7 +250,12 @@ impl Database {
     /// a Galera cluster, [`MySqlClaim::SkipLocked`](crate::MySqlClaim::SkipLocked) on all others.
     #[cfg(feature = "mysql")]
     pub fn mysql(pool: impl Into<sqlx::MySqlPool>, claim: model::MySqlClaim) -> Self {
-        Self::with(pool.into(), Settings { mysql_claim: Some(claim), ..Settings::default() })
+        let settings = Settings {
+            mysql_claim: Some(claim),
+            #[cfg(feature = "postgres")]
+            pooler: false,
+        };
+        Self::with(pool.into(), settings)
     }
 
     /// Whether the pool's connections to PostgreSQL are those of a pooler in transaction mode, PgBouncer or
@@ -273,7 +278,8 @@ impl Database {
     #[cfg(feature = "postgres")]
     #[must_use]
     pub fn pooler(self, pooler: bool) -> Self {
-        let settings = Settings { pooler, ..self.settings };
+        let mut settings = self.settings;
+        settings.pooler = pooler;
         Self { store: self.pool.open(settings), settings, ..self }
     }
 

@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 
 use sqlx::MySqlConnection;
 
-use super::ending::{forget_failures, stored, write};
+use super::ending::write;
 use super::fault::{classify, is_duplicate, of_one_row, retried};
-use super::insert::{insert_under, over_limit};
-use super::rows::{json_ids, json_pairs};
-use crate::command::{Draft, StoredOutput};
+use super::insert::over_limit;
+use crate::command::StoredOutput;
 use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
 use crate::store::Result;
-use crate::store::model::{End, Ended, EndedIn, Ending, Status};
+use crate::store::model::{End, Ended, Ending, Status};
 
 /// One statement's rows and bytes of texts; JSON may double the latter.
 const BATCH_ROWS: usize = 2_000;
@@ -222,54 +221,4 @@ fn told(error: &StoreError) -> String {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
-}
-
-/// RUNNING → SUCCESS in the handler's own transaction.
-pub(super) async fn finish_in(
-    conn: &mut MySqlConnection,
-    id: CommandId,
-    token: Token,
-    output: &StoredOutput,
-    delete: bool,
-    follow_ups: &[Draft],
-) -> Result<EndedIn> {
-    super::insert::fits(conn, follow_ups).await?;
-    end_in(conn, id, token, output, delete, follow_ups).await.map_err(classify)
-}
-
-async fn end_in(
-    conn: &mut MySqlConnection,
-    id: CommandId,
-    token: Token,
-    output: &StoredOutput,
-    delete: bool,
-    follow_ups: &[Draft],
-) -> Result<EndedIn, sqlx::Error> {
-    let query = if delete {
-        sqlx::query(include_str!("sql/finish_delete.sql")).bind(json_pairs(&[(id, token)])?)
-    } else {
-        let (result, left) = stored(output);
-        sqlx::query(include_str!("sql/finish_in.sql"))
-            .bind(result)
-            .bind(left)
-            .bind(id.0)
-            .bind(&token.as_bytes()[..])
-    };
-    if query.execute(&mut *conn).await?.rows_affected() == 0 {
-        let held: Option<Option<String>> =
-            sqlx::query_scalar(include_str!("sql/finish_in_found.sql"))
-                .bind(id.0)
-                .bind(&token.as_bytes()[..])
-                .fetch_optional(conn)
-                .await?;
-        return Ok(held.flatten().map_or(EndedIn::Fenced, EndedIn::KillRequested));
-    }
-    if delete {
-        forget_failures(conn, json_ids([id])).await?;
-    }
-    if !follow_ups.is_empty() {
-        insert_under(conn, &follow_ups.iter().map(|draft| (draft, Some(id))).collect::<Vec<_>>())
-            .await?;
-    }
-    Ok(EndedIn::Success)
 }

@@ -11,6 +11,7 @@ mod claim;
 mod ending;
 mod fault;
 mod finish;
+mod finish_in;
 mod insert;
 mod lease;
 mod migrate;
@@ -121,7 +122,7 @@ impl Session for &mut MySqlConnection {
         delete: bool,
         follow_ups: &[Draft],
     ) -> Result<EndedIn> {
-        finish::finish_in(self, id, token, output, delete, follow_ups).await
+        finish_in::finish_in(self, id, token, output, delete, follow_ups).await
     }
 
     async fn identity(&mut self) -> Result<Option<String>> {

@@ -10,6 +10,7 @@
 mod claim;
 mod fault;
 mod finish;
+mod finish_in;
 mod insert;
 mod lease;
 mod migrate;
@@ -110,7 +111,7 @@ impl Session for Wire<'_> {
         delete: bool,
         follow_ups: &[Draft],
     ) -> Result<EndedIn> {
-        finish::finish_in(self, id, token, output, delete, follow_ups).await
+        finish_in::finish_in(self, id, token, output, delete, follow_ups).await
     }
 
     async fn identity(&mut self) -> Result<Option<String>> {

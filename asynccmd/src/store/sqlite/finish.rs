@@ -8,10 +8,10 @@ use sqlx::{Connection as _, Row as _, SqliteConnection};
 use super::fault::{classify, of_one_row};
 use super::insert::{due_at, insert_under};
 use super::rows::{self, excerpt, json, json_ids, json_tokens, now, storable};
-use crate::command::{Draft, Due, StoredOutput};
+use crate::command::{Due, StoredOutput};
 use crate::ids::{CommandId, Token};
 use crate::store::Result;
-use crate::store::model::{End, Ended, EndedIn, Ending, NewFailure, Status};
+use crate::store::model::{End, Ended, Ending, NewFailure, Status};
 
 /// Ends attempts in one transaction; where that fails as a whole, row by row, so that one row which
 /// the database refuses holds up no other.
@@ -311,7 +311,7 @@ fn values(ending: &Ending, now: i64) -> Values<'_> {
 }
 
 /// An output as stored, and what the row says where it is not.
-fn stored(output: &StoredOutput) -> (Option<&str>, Option<String>) {
+pub(super) fn stored(output: &StoredOutput) -> (Option<&str>, Option<String>) {
     match output {
         StoredOutput::Nothing => (None, None),
         StoredOutput::Json(json) => (Some(json), None),
@@ -323,59 +323,10 @@ fn claim_of(row: &SqliteRow) -> Result<(CommandId, u32), sqlx::Error> {
     Ok((rows::id(row, 0)?, row.try_get(1)?))
 }
 
-async fn forget_failures(conn: &mut SqliteConnection, ids: String) -> Result<(), sqlx::Error> {
+pub(super) async fn forget_failures(
+    conn: &mut SqliteConnection,
+    ids: String,
+) -> Result<(), sqlx::Error> {
     sqlx::query(include_str!("sql/failures_delete.sql")).bind(ids).execute(conn).await?;
     Ok(())
-}
-
-/// RUNNING → SUCCESS in the handler's own transaction.
-pub(super) async fn finish_in(
-    conn: &mut SqliteConnection,
-    id: CommandId,
-    token: Token,
-    output: &StoredOutput,
-    delete: bool,
-    follow_ups: &[Draft],
-) -> Result<EndedIn> {
-    end_in(conn, id, token, output, delete, follow_ups).await.map_err(classify)
-}
-
-async fn end_in(
-    conn: &mut SqliteConnection,
-    id: CommandId,
-    token: Token,
-    output: &StoredOutput,
-    delete: bool,
-    follow_ups: &[Draft],
-) -> Result<EndedIn, sqlx::Error> {
-    let query = if delete {
-        sqlx::query(include_str!("sql/finish_delete.sql"))
-            .bind(json_ids([id]))
-            .bind(&token.as_bytes()[..])
-    } else {
-        let (result, left) = stored(output);
-        sqlx::query(include_str!("sql/finish_in.sql"))
-            .bind(id.0)
-            .bind(&token.as_bytes()[..])
-            .bind(now())
-            .bind(result)
-            .bind(left)
-    };
-    if query.execute(&mut *conn).await?.rows_affected() == 0 {
-        let held: Option<Option<String>> =
-            sqlx::query_scalar(include_str!("sql/finish_in_found.sql"))
-                .bind(id.0)
-                .bind(&token.as_bytes()[..])
-                .fetch_optional(conn)
-                .await?;
-        return Ok(held.flatten().map_or(EndedIn::Fenced, EndedIn::KillRequested));
-    }
-    if delete {
-        forget_failures(conn, json_ids([id])).await?;
-    }
-    if !follow_ups.is_empty() {
-        insert_under(conn, &follow_ups.iter().map(|draft| (draft, Some(id))).collect::<Vec<_>>())
-            .await?;
-    }
-    Ok(EndedIn::Success)
 }

@@ -8,6 +8,7 @@
 mod claim;
 mod fault;
 mod finish;
+mod finish_in;
 mod insert;
 mod lease;
 mod migrate;
@@ -99,7 +100,7 @@ impl Session for &mut SqliteConnection {
         delete: bool,
         follow_ups: &[Draft],
     ) -> Result<EndedIn> {
-        let done = finish::finish_in(self, id, token, output, delete, follow_ups).await;
+        let done = finish_in::finish_in(self, id, token, output, delete, follow_ups).await;
         done.map_err(|error| in_a_transaction(self, error))
     }
 
