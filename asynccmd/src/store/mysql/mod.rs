@@ -12,6 +12,7 @@ mod ending;
 mod fault;
 mod finish;
 mod insert;
+mod keys;
 mod lease;
 mod migrate;
 mod operate;
