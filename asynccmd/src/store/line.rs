@@ -6,7 +6,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use sqlx::pool::PoolOptions;
@@ -28,7 +28,15 @@ pub(super) struct Line<DB: Database> {
     connect: RwLock<ConnectOptions<DB>>,
     classify: fn(sqlx::Error) -> StoreError,
     prepare: Option<Prepare<DB>>,
-    slot: Mutex<Option<DB::Connection>>,
+    /// How long a connection may lie unused.
+    idle: Option<Duration>,
+    slot: Mutex<Option<Kept<DB>>>,
+}
+
+/// An open connection that nobody uses, and since when.
+struct Kept<DB: Database> {
+    conn: DB::Connection,
+    since: Instant,
 }
 
 /// The connection, taken out of its line.
@@ -36,7 +44,7 @@ pub(super) struct Line<DB: Database> {
 /// Only [`keep`](Self::keep) puts it back. Dropped by an error, a deadline or a cancelled future, it
 /// is closed: a half-done transaction cannot leak into the next use.
 pub(super) struct LineConn<'l, DB: Database> {
-    slot: MutexGuard<'l, Option<DB::Connection>>,
+    slot: MutexGuard<'l, Option<Kept<DB>>>,
     conn: DB::Connection,
 }
 
@@ -58,13 +66,21 @@ impl<DB: Database> Line<DB> {
             .max_lifetime(None)
             .test_before_acquire(false);
         let connect = RwLock::new(connect);
-        Self { pool, connect, classify, prepare: None, slot: Mutex::new(None) }
+        Self { pool, connect, classify, prepare: None, idle: None, slot: Mutex::new(None) }
     }
 
     /// The same line with connections that are what `prepare` makes of them.
     #[cfg(feature = "mysql")]
     pub(super) fn prepared_by(mut self, prepare: Prepare<DB>) -> Self {
         self.prepare = Some(prepare);
+        self
+    }
+
+    /// The same line, whose connection is replaced before a use if it was not used for so long: for a
+    /// server that hangs up on idle connections, which must not be told as an error.
+    #[cfg(feature = "mysql")]
+    pub(super) fn replaced_after(mut self, idle: Duration) -> Self {
+        self.idle = Some(idle);
         self
     }
 
@@ -82,8 +98,9 @@ impl<DB: Database> Line<DB> {
     /// The connection; waits for whoever uses it now.
     pub(super) async fn acquire(&self) -> Result<LineConn<'_, DB>> {
         let mut slot = self.slot.lock().await;
-        let conn = match slot.take() {
-            Some(conn) => conn,
+        let fresh = |kept: &Kept<DB>| self.idle.is_none_or(|idle| kept.since.elapsed() < idle);
+        let conn = match slot.take().filter(fresh) {
+            Some(kept) => kept.conn,
             None => self.open().await.map_err(self.classify)?,
         };
         Ok(LineConn { slot, conn })
@@ -118,7 +135,7 @@ impl<DB: Database> LineConn<'_, DB> {
     /// Puts the connection back for the next use; hands `done` through.
     pub(super) fn keep<T>(self, done: T) -> T {
         let Self { mut slot, conn } = self;
-        *slot = Some(conn);
+        *slot = Some(Kept { conn, since: Instant::now() });
         done
     }
 }

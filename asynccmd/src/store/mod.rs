@@ -73,7 +73,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Vec<Peer>>;
 
     /// `heartbeat_at = now` where the row exists. `None`: it does not, the lease is lost.
-    /// Otherwise the other instances as they stand in the same transaction.
+    /// Otherwise the other instances as they stand in the same transaction, or right after it.
     /// Gives up, and replaces the connection, after `deadline`.
     async fn heartbeat(
         &self,

@@ -8,12 +8,13 @@
 //!                                                              ─► receipt ─► commit
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sqlx::mysql::MySqlRow;
 use sqlx::{Connection as _, MySqlConnection, Row as _};
 
+use super::keys;
 use super::receipt::receipt;
 use super::rows::{self, json, json_ids, limit};
 use super::text;
@@ -197,6 +198,7 @@ async fn end_doomed(
     known: &str,
 ) -> Result<Vec<DeadLetter>> {
     let doomed = sqlx::query(text::suspect_doomed(true)).bind(known).fetch_all(&mut *conn).await?;
+    let doomed = with_keys(conn, doomed, 1, 4, false).await?;
     let mut dead = Vec::with_capacity(doomed.len());
     for row in &doomed {
         let deaths = rows::count_at(row, 3)?;
@@ -266,6 +268,8 @@ async fn mark(
     picked: Vec<MySqlRow>,
     suspect: bool,
 ) -> Result<Option<Claimed>> {
+    // A claim frees the key of a command that is unique until it starts.
+    let picked = with_keys(conn, picked, 2, 14, !round.locks()).await?;
     if picked.is_empty() {
         return Ok(Some(Claimed::default()));
     }
@@ -297,6 +301,28 @@ async fn mark(
     }
     let held = claimed.receipts(conn, round).await?;
     Ok(held.then_some(claimed))
+}
+
+/// Of rows that were picked those whose keys could be locked too, where a row has one in this column.
+async fn with_keys(
+    conn: &mut MySqlConnection,
+    mut picked: Vec<MySqlRow>,
+    type_at: usize,
+    key_at: usize,
+    wait: bool,
+) -> Result<Vec<MySqlRow>> {
+    let mut live = Vec::new();
+    for row in &picked {
+        if let Some(key) = row.try_get::<Option<&str>, _>(key_at)? {
+            live.push((rows::id(row, 0)?, row.try_get::<&str, _>(type_at)?, key));
+        }
+    }
+    let keyed: HashSet<_> = live.iter().map(|(id, ..)| *id).collect();
+    let locked = keys::lock(conn, &live, wait).await?;
+    picked.retain(|row| {
+        rows::id(row, 0).is_ok_and(|id| !keyed.contains(&id) || locked.contains(&id))
+    });
+    Ok(picked)
 }
 
 /// The levels that a submit can have; a row edited to another one is nobody's.

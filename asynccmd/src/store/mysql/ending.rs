@@ -6,6 +6,7 @@ use sqlx::{Connection as _, MySqlConnection, Row as _};
 
 use super::finish::{Attempt, Call, attempt};
 use super::insert::insert_under;
+use super::keys;
 use super::rows::{self, excerpt, json, json_ids, json_pairs, json_tokens, storable};
 use crate::command::StoredOutput;
 use crate::ids::CommandId;
@@ -17,6 +18,14 @@ pub(super) struct Locked {
     asked: Option<String>,
     until_started: bool,
     key: (String, Option<String>),
+}
+
+impl Locked {
+    /// Its type and key, if it has that still.
+    fn live(&self) -> Option<(&str, &str)> {
+        let (stored_type, key) = &self.key;
+        key.as_deref().filter(|_| !self.until_started).map(|key| (&**stored_type, key))
+    }
 }
 
 /// Locks the rows of these attempts that nobody else has locked; unique commands only if asked for.
@@ -42,7 +51,8 @@ pub(super) async fn lock(
         .collect()
 }
 
-/// One transaction. Says where the rows went that it could lock.
+/// One transaction. Says where the rows went that it could lock; busy where a key that it needs is
+/// another's.
 pub(super) async fn write(
     conn: &mut MySqlConnection,
     endings: &[&Ending],
@@ -51,7 +61,11 @@ pub(super) async fn write(
 ) -> Result<HashMap<Attempt, Status>, sqlx::Error> {
     let mut tx = conn.begin().await?;
     let attempts: Vec<_> = endings.iter().map(|ending| attempt(ending)).collect();
-    let locked = lock(&mut tx, &attempts, unique).await?;
+    let mut locked = lock(&mut tx, &attempts, unique).await?;
+    let live: Vec<_> =
+        locked.iter().filter_map(|((id, _), row)| row.live().map(|(t, k)| (*id, t, k))).collect();
+    let ours = keys::lock(&mut tx, &live, false).await?;
+    locked.retain(|(id, _), row| row.live().is_none() || ours.contains(id));
     let endings: Vec<_> =
         endings.iter().filter(|ending| locked.contains_key(&attempt(ending))).copied().collect();
     if endings.is_empty() {
@@ -60,7 +74,7 @@ pub(super) async fn write(
     }
     let successors = successors(&mut tx, &endings, &locked).await?;
 
-    let mut went = HashMap::new();
+    let (mut went, mut wanted) = (HashMap::new(), Vec::new());
     let (mut gone, mut succeeded, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let (mut failures, mut follow_ups) = (Vec::new(), Vec::new());
     for ending in &endings {
@@ -79,6 +93,13 @@ pub(super) async fn write(
             End::Retry { .. } | End::Snooze { .. } | End::Release { .. } => Status::Pending,
         };
         went.insert(attempt, status);
+        if let (
+            Status::Pending,
+            Locked { until_started: true, key: (stored_type, Some(key)), .. },
+        ) = (status, &locked[&attempt])
+        {
+            wanted.push((&**stored_type, &**key));
+        }
         match &ending.end {
             End::Success { delete: true, .. } if !killed => gone.push(attempt),
             End::Success { output: StoredOutput::Json(json), .. } if !killed => {
@@ -91,6 +112,8 @@ pub(super) async fn write(
         }
         match &ending.end {
             End::Success { follow_ups: drafts, .. } if !killed => {
+                let unique = drafts.iter().filter(|draft| draft.unique.is_some());
+                wanted.extend(unique.map(|draft| (draft.command_type, &*draft.biz_key)));
                 follow_ups.extend(drafts.iter().map(|draft| (draft, Some(ending.id))));
             }
             End::Retry { failure, .. } | End::Dead { failure } => failures.push((
@@ -98,11 +121,12 @@ pub(super) async fn write(
                 ending.run_no,
                 failure.kind.as_str(),
                 Some(ending.instance),
-                storable(&failure.message),
+                call.message(ending, failure),
             )),
             _ => {}
         }
     }
+    keys::at_hand(&mut tx, &wanted).await?;
 
     if !succeeded.is_empty() {
         let done = sqlx::query(include_str!("sql/finish_success.sql"))

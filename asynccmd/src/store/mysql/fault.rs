@@ -113,6 +113,11 @@ impl Patience {
     /// Each has waited for a lock already.
     const BUSY: u32 = 1;
 
+    /// For victims alone: whoever is busy has others to see to.
+    pub(super) fn of_victims() -> Self {
+        Self { busy: Self::BUSY, ..Self::default() }
+    }
+
     /// Waits a little where another try makes sense, and says whether it does.
     pub(super) async fn again(&mut self, error: &StoreError) -> bool {
         let (count, most) = match error {
@@ -133,8 +138,14 @@ impl Patience {
 
 /// Runs a transaction of our own, and again where it was a victim.
 macro_rules! retried {
-    ($transaction:expr) => {{
-        let mut patience = $crate::store::mysql::fault::Patience::default();
+    ($transaction:expr) => {
+        $crate::store::mysql::fault::retried!(
+            $crate::store::mysql::fault::Patience::default(),
+            $transaction
+        )
+    };
+    ($patience:expr, $transaction:expr) => {{
+        let mut patience = $patience;
         loop {
             match $transaction.await.map_err($crate::store::mysql::fault::classify) {
                 Err(error) if patience.again(&error).await => {}

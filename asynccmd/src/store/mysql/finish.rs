@@ -1,30 +1,37 @@
 //! RUNNING → where each attempt's ending says.
 //!
 //! A batch locks its rows first, passing over what other sessions have locked, and looks at what it has
-//! got; then it writes. Unique commands are a batch of their own: a duplicate's insert locks their key
-//! and not their row, so that only the write meets it, and waits.
+//! got; then it writes. Unique commands are a batch of their own: their keys may be others' too (keys.rs).
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use sqlx::MySqlConnection;
 
 use super::ending::write;
-use super::fault::{classify, is_duplicate, of_one_row, retried};
+use super::fault::{Patience, classify, is_duplicate, of_one_row, retried};
 use super::insert::over_limit;
+use super::rows::{json_len, storable};
 use crate::command::StoredOutput;
 use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
 use crate::store::Result;
-use crate::store::model::{End, Ended, Ending, Status};
+use crate::store::model::{End, Ended, Ending, NewFailure, Status};
 
-/// One statement's rows and bytes of texts; JSON may double the latter.
+/// One statement's rows and bytes of texts as JSON.
 const BATCH_ROWS: usize = 2_000;
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 512 << 10;
 
-/// How long a call goes on row by row where each may wait for a lock. What is left is tried again by
+/// The bytes of one ending beside its texts, at most: its last error, mostly.
+const ROW_BYTES: usize = 4 << 10;
+
+/// What is left of a failure's message that the server does not take.
+const CUT: usize = 64 << 10;
+
+/// How long a call goes on in parts, of which each may wait for a lock. What is left is tried again by
 /// the caller.
-const ROW_BY_ROW: Duration = Duration::from_secs(5);
+const IN_PARTS: Duration = Duration::from_secs(5);
 
 /// An attempt: what a fence is about.
 pub(super) type Attempt = (CommandId, Token);
@@ -35,7 +42,8 @@ pub(super) async fn finish(
     endings: &[&Ending],
     outstanding: &[(Token, usize)],
 ) -> Result<Vec<Ended>> {
-    let mut call = Call { outstanding, ended: HashMap::new(), counts: HashMap::new() };
+    let mut call =
+        Call { outstanding, ended: HashMap::new(), counts: HashMap::new(), cut: HashSet::new() };
     let mut rest = endings;
     while !rest.is_empty() {
         let piece = rest.split_off(..piece(rest)).unwrap_or_default();
@@ -68,22 +76,33 @@ fn piece(endings: &[&Ending]) -> usize {
     within.count().max(1)
 }
 
-/// The bytes of an ending's own texts; follow-ups are cut into statements of their own.
+/// The bytes of an ending's own texts in a statement; follow-ups are cut into statements of their own.
 fn size(ending: &Ending) -> usize {
     match &ending.end {
-        End::Success { output: StoredOutput::Json(json), .. } => json.len(),
-        End::Retry { failure, .. } | End::Dead { failure } => failure.message.len(),
+        End::Success { output: StoredOutput::Json(json), .. } => json_len(json),
+        End::Retry { failure, .. } | End::Dead { failure } => json_len(&failure.message),
+        // These are cut.
+        End::Success { output: StoredOutput::Left(text), .. } | End::Cancel { reason: text } => {
+            json_len(text).min(ROW_BYTES)
+        }
         _ => 0,
     }
 }
 
-/// The bytes of an ending's largest value, follow-ups included.
+/// The bytes of the largest statement that an ending needs, follow-ups included.
 fn largest(ending: &Ending) -> usize {
     let follow_ups = match &ending.end {
         End::Success { follow_ups, .. } => &follow_ups[..],
         _ => &[],
     };
-    follow_ups.iter().map(|draft| draft.payload.len()).chain([size(ending)]).max().unwrap_or(0)
+    let own = ROW_BYTES + size(ending);
+    follow_ups.iter().map(super::insert::size).fold(own, usize::max)
+}
+
+/// The beginning of a text, and how much of it there is not.
+fn cut(text: &str) -> String {
+    let end = text.floor_char_boundary(CUT);
+    format!("{} … ({} bytes more, which the server does not take)", &text[..end], text.len() - end)
 }
 
 /// What a call has done so far.
@@ -92,6 +111,8 @@ pub(super) struct Call<'o> {
     ended: HashMap<Attempt, Ended>,
     /// Rows that ended, committed, by token.
     counts: HashMap<Token, usize>,
+    /// Whose failure is too long for the server.
+    cut: HashSet<Attempt>,
 }
 
 impl Call<'_> {
@@ -100,6 +121,10 @@ impl Call<'_> {
             // A server that gets too much hangs up, and says nothing that could be told.
             let size = largest(ending);
             if let Some(limit) = over_limit(conn, size).await? {
+                if matches!(ending.end, End::Retry { .. } | End::Dead { .. }) {
+                    self.cut.insert(attempt(ending));
+                    continue;
+                }
                 let error = StoreError::TooLarge { size, limit };
                 self.ended.insert(attempt(ending), Ended::Refused(error.to_string()));
             }
@@ -132,42 +157,48 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// One transaction; where it fails as a whole, row by row, so that one row which the database
-    /// refuses, or which another session keeps from being written, holds up no other.
+    /// One transaction; where it fails as a whole, in halves, and so on: one row that the database refuses,
+    /// or whose key is another session's, holds up no other for long.
     async fn batch(
         &mut self,
         conn: &mut MySqlConnection,
         endings: &[&Ending],
         unique: bool,
     ) -> Result<()> {
-        let error = match retried!(write(conn, endings, unique, self)) {
-            Ok(went) => {
-                self.note(went);
-                return Ok(());
-            }
-            Err(error) if endings.len() > 1 && splits(&error) => error,
-            Err(error) if endings.len() == 1 && splits(&error) => {
-                self.ended.insert(attempt(endings[0]), alone(&error));
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        tracing::warn!(%error, rows = endings.len(), "a batch of ends was refused; ending row by row");
-        let begun = Instant::now();
-        for ending in endings {
-            if begun.elapsed() > ROW_BY_ROW {
-                self.ended.insert(attempt(ending), Ended::Locked);
+        let mut refused: Option<Instant> = None;
+        let mut parts = vec![endings];
+        while let Some(part) = parts.pop() {
+            if refused.is_some_and(|at| at.elapsed() > IN_PARTS) {
+                self.ended.extend(part.iter().map(|ending| (attempt(ending), Ended::Locked)));
                 continue;
             }
-            match retried!(write(conn, std::slice::from_ref(ending), unique, self)) {
-                Ok(went) => self.note(went),
-                Err(error) if splits(&error) => {
-                    self.ended.insert(attempt(ending), alone(&error));
+            let error = match retried!(Patience::of_victims(), write(conn, part, unique, self)) {
+                Ok(went) => {
+                    self.note(went);
+                    continue;
                 }
+                Err(error) if splits(&error) => error,
                 Err(error) => return Err(error),
+            };
+            if let [one] = part {
+                self.ended.insert(attempt(one), alone(&error));
+                continue;
             }
+            if refused.is_none() && of_one_row(&error) {
+                tracing::warn!(%error, rows = part.len(), "a batch of ends was refused; ending it in parts");
+            }
+            refused.get_or_insert_with(Instant::now);
+            let (first, second) = part.split_at(part.len() / 2);
+            // Where the time does not suffice it is not always the same ones that get none.
+            parts.extend(if fastrand::bool() { [first, second] } else { [second, first] });
         }
         Ok(())
+    }
+
+    /// A failure's message as this database takes it.
+    pub(super) fn message<'f>(&self, ending: &Ending, failure: &'f NewFailure) -> Cow<'f, str> {
+        let message = storable(&failure.message);
+        if self.cut.contains(&attempt(ending)) { cut(&message).into() } else { message }
     }
 
     fn note(&mut self, went: HashMap<Attempt, Status>) {

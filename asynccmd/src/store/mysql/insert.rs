@@ -17,7 +17,7 @@ use crate::store::model::{Inserted, Status, Which};
 const CHUNK_ROWS: usize = 2_000;
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A row's bytes beside its payload and metadata, roughly.
+/// A row's bytes beside its texts, roughly.
 const ROW_BYTES: usize = 200;
 
 /// From here on a statement's size is compared with what the server takes: one that it does not take
@@ -113,8 +113,11 @@ fn key(draft: &Draft) -> (&'static str, &str) {
     (draft.command_type, &draft.biz_key)
 }
 
-fn size(draft: &Draft) -> usize {
-    ROW_BYTES + draft.payload.len() + draft.metadata.as_ref().map_or(0, String::len)
+/// The bytes of a draft in a statement of its own, roughly.
+pub(super) fn size(draft: &Draft) -> usize {
+    let keys = draft.biz_key.len() * if draft.unique.is_some() { 2 } else { 1 };
+    let texts = [&draft.metadata, &draft.owner].into_iter().flatten().map(String::len);
+    ROW_BYTES + keys + draft.payload.len() + texts.sum::<usize>()
 }
 
 /// Cuts positions into what one statement takes.

@@ -30,18 +30,15 @@ pub(super) async fn heartbeat(
     conn: &mut MySqlConnection,
     instance: InstanceId,
 ) -> Result<Option<Vec<Peer>>> {
-    let mut tx = conn.begin().await?;
+    // Committed by itself: whoever is frozen here has no lock of the row that others must delete.
     let beat = sqlx::query(include_str!("sql/instance_beat.sql"))
         .bind(instance.0)
-        .execute(&mut *tx)
+        .execute(&mut *conn)
         .await?;
     if beat.rows_affected() == 0 {
-        tx.rollback().await?;
         return Ok(None);
     }
-    let peers = peers(&mut tx, instance).await?;
-    tx.commit().await?;
-    Ok(Some(peers))
+    peers(conn, instance).await.map(Some)
 }
 
 async fn peers(conn: &mut MySqlConnection, instance: InstanceId) -> Result<Vec<Peer>> {

@@ -13,6 +13,7 @@ mod fault;
 mod finish;
 mod finish_in;
 mod insert;
+mod keys;
 mod lease;
 mod migrate;
 mod operate;
@@ -47,6 +48,14 @@ use fault::{classify, retried};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long a transaction of the runtime may stay open without a statement: then the server ends it. A
+/// process that was frozen, or whose host is gone, in the middle of one would hold its rows for ever, and
+/// nobody could bury it. One that lives has given up by then.
+const OPEN: Duration = DEADLINE;
+
+/// How long a connection with that bound is kept unused: MySQL has one bound for both.
+const UNUSED: Duration = Duration::from_secs(25);
 
 /// How long a migration may take, with the wait for others.
 const MIGRATION: Duration = Duration::from_secs(600);
@@ -100,6 +109,15 @@ fn prepare(conn: &mut MySqlConnection) -> BoxFuture<'_, Result<(), sqlx::Error>>
     })
 }
 
+/// The same for one whose transactions lock rows.
+fn prepare_to_write(conn: &mut MySqlConnection) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+    Box::pin(async {
+        prepare(conn).await?;
+        let bound = sqlx::query(include_str!("sql/session_open.sql")).bind(OPEN.as_secs());
+        bound.execute(conn).await.map(|_| ())
+    })
+}
+
 #[async_trait]
 impl Session for &mut MySqlConnection {
     async fn insert(&mut self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
@@ -146,9 +164,11 @@ impl MySqlStore {
     pub(super) fn new(pool: MySqlPool, settings: Settings) -> Self {
         let options = MySqlConnectOptions::clone(&pool.connect_options())
             .statement_cache_capacity(STATEMENTS);
-        let line = || Line::new(&pool, options.clone(), classify).prepared_by(prepare);
+        let line = || Line::new(&pool, options.clone(), classify);
+        let writes = || line().prepared_by(prepare_to_write).replaced_after(UNUSED);
+        let read = line().prepared_by(prepare);
         let asked = settings.mysql_claim;
-        Self { work: line(), lease: line(), read: line(), asked, found: OnceCell::new(), pool }
+        Self { work: writes(), lease: writes(), read, asked, found: OnceCell::new(), pool }
     }
 
     /// How this database is claimed from.
@@ -221,8 +241,9 @@ impl Store for MySqlStore {
     async fn migrate(&self) -> Result<()> {
         self.work
             .within(MIGRATION, async {
-                // Not of the pool, which may have no second connection to give.
-                let mut guard = self.lease.acquire().await?;
+                // Not of the pool, which may have no second connection to give; and not one whose
+                // transaction the server would end while a long statement runs on the other.
+                let mut guard = self.read.acquire().await?;
                 let mut conn = self.work.acquire().await?;
                 migrate::migrate(&mut conn, &mut guard).await?;
                 guard.keep(());

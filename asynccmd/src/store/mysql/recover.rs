@@ -6,7 +6,8 @@ use sqlx::mysql::MySqlRow;
 use sqlx::{Connection as _, MySqlConnection, Row as _};
 
 use super::ending::{Values, write_failures, write_rows};
-use super::fault::{classify, of_one_row, retried};
+use super::fault::{Patience, classify, of_one_row, retried};
+use super::keys::{self, Keyed};
 use super::rows::{self, json, limit};
 use crate::command::FailureKind;
 use crate::error::StoreError;
@@ -44,7 +45,7 @@ pub(super) async fn recover(
     let mut left = 0;
     for unique in [false, true] {
         let all = Pick { tokens: &tokens, unique, only: None };
-        let error = match retried!(batch(conn, known, all)) {
+        let error = match retried!(Patience::of_victims(), batch(conn, known, all)) {
             Ok(done) => {
                 done.add_to(&mut recovered);
                 continue;
@@ -58,12 +59,16 @@ pub(super) async fn recover(
             }
             Err(error) => return Err(error),
         };
-        tracing::warn!(%error, receipts = orphans.len(), "a recovery was refused; going row by row");
+        if of_one_row(&error) {
+            tracing::warn!(%error, receipts = orphans.len(), "a recovery was refused; going row by row");
+        }
         for id in orphans.iter().flat_map(|orphan| &orphan.ids) {
             let one = Pick { tokens: &tokens, unique, only: Some(*id) };
-            match retried!(batch(conn, known, one)) {
+            match retried!(Patience::of_victims(), batch(conn, known, one)) {
                 Ok(done) => done.add_to(&mut recovered),
-                Err(error) if splits(&error) => {
+                // Another session's: the next round may have it.
+                Err(StoreError::Busy(_)) => {}
+                Err(error) if of_one_row(&error) => {
                     left += 1;
                     tracing::error!(command.id = %id, %error, "a row cannot be recovered");
                 }
@@ -75,11 +80,16 @@ pub(super) async fn recover(
             }
         }
     }
-    if let Err(error) = super::receipt::drop_idle(conn, &tokens).await.map_err(classify) {
-        tracing::warn!(%error, "receipts stay until the next round");
+    let dropped = super::receipt::drop_idle(conn, &tokens).await.map_err(classify);
+    // A round that got rid of nothing would see the same receipts again at once, for ever: rows of theirs
+    // are locked by others, or refused for good.
+    match dropped {
+        Ok(dropped) => recovered.more &= left == 0 && dropped > 0,
+        Err(error) => {
+            tracing::warn!(%error, "receipts stay until the next round");
+            recovered.more = false;
+        }
     }
-    // Rows that are refused for good would be tried again at once, for ever.
-    recovered.more &= left == 0;
     Ok(recovered)
 }
 
@@ -159,6 +169,13 @@ impl Left {
         })
     }
 
+    /// It with its type and key, if it has that still.
+    fn live(&self) -> Option<Keyed<'_>> {
+        let (stored_type, key) = &self.key;
+        let key = key.as_deref().filter(|_| !self.until_started)?;
+        Some((self.attempt.0, stored_type, key))
+    }
+
     /// The first death only marks a row, whatever its `max_retry`: it may never have started. A type that
     /// this binary does not know goes to PENDING always.
     fn is_doomed(&self, known: &[&'static str]) -> bool {
@@ -185,7 +202,7 @@ async fn batch(
     pick: Pick<'_>,
 ) -> Result<Done, sqlx::Error> {
     let mut tx = conn.begin().await?;
-    let left: Vec<Left> = sqlx::query(include_str!("sql/recover_rows.sql"))
+    let mut left: Vec<Left> = sqlx::query(include_str!("sql/recover_rows.sql"))
         .bind(pick.tokens)
         .bind(pick.unique)
         .bind(pick.only.map(|id| id.0))
@@ -195,6 +212,9 @@ async fn batch(
         .iter()
         .map(Left::read)
         .collect::<Result<_, _>>()?;
+    let keyed: Vec<_> = left.iter().filter_map(Left::live).collect();
+    let ours = keys::lock(&mut tx, &keyed, false).await?;
+    left.retain(|row| row.live().is_none() || ours.contains(&row.attempt.0));
     let mut done = Done::default();
     if left.is_empty() {
         tx.rollback().await?;
@@ -205,6 +225,7 @@ async fn batch(
     let successors = live(&mut tx, &attempts, &keys).await?;
 
     let (mut values, mut failures) = (Vec::with_capacity(left.len()), Vec::new());
+    let mut wanted = Vec::new();
     for row in &left {
         let (id, token) = row.attempt;
         let (status, reason) = if let Some(asked) = &row.asked {
@@ -216,6 +237,11 @@ async fn batch(
         } else {
             (Status::Pending, None)
         };
+        if let (Status::Pending, true, (stored_type, Some(key))) =
+            (status, row.until_started, &row.key)
+        {
+            wanted.push((&**stored_type, &**key));
+        }
         let error = (!row.closing).then(|| row.error());
         if let Some(error) = &error {
             let kind = FailureKind::Crashed.as_str();
@@ -244,6 +270,7 @@ async fn batch(
             reason,
         ));
     }
+    keys::at_hand(&mut tx, &wanted).await?;
     write_rows(&mut tx, &values).await?;
     write_failures(&mut tx, &failures).await?;
     tx.commit().await?;

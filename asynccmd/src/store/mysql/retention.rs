@@ -34,8 +34,17 @@ pub(super) async fn sweep(
     }
     let mut swept = Sweep { deleted: 0, next: last.filter(|_| seen.len() >= most) };
     if !expired.is_empty() {
-        let expired = json_ids(expired);
         let mut tx = conn.begin().await?;
+        let free = sqlx::query(include_str!("sql/sweep_lock.sql"))
+            .bind(json_ids(expired))
+            .fetch_all(&mut *tx)
+            .await?;
+        let free: Vec<_> = free.iter().map(|row| rows::id(row, 0)).collect::<Result<_, _>>()?;
+        if free.is_empty() {
+            tx.rollback().await?;
+            return Ok(swept);
+        }
+        let expired = json_ids(free);
         swept.deleted = sqlx::query(include_str!("sql/sweep_delete.sql"))
             .bind(&expired)
             .execute(&mut *tx)

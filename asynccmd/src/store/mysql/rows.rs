@@ -17,6 +17,16 @@ pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
     serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))
 }
 
+/// The bytes of a text within a JSON text.
+pub(super) fn json_len(text: &str) -> usize {
+    let more = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0x00..=0x1f => 5,
+        _ => 0,
+    };
+    text.len() + text.bytes().map(more).sum::<usize>() + 2
+}
+
 /// Identity numbers as a JSON array.
 pub(super) fn json_ids(ids: impl IntoIterator<Item = CommandId>) -> String {
     let mut text = String::from("[");

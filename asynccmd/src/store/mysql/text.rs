@@ -17,6 +17,9 @@ pub(super) const MOST_LANES: usize = LANES[LANES.len() - 1];
 /// over the comment.
 const LOCKING: &str = " for update /*!80001 of c */ skip locked";
 
+/// The same for rows that are worth a wait.
+const AWAITING: &str = " for update /*!80001 of c */";
+
 static DUE: LazyLock<[String; 4]> = LazyLock::new(|| LANES.map(|lanes| union(lanes, "")));
 static DUE_LOCKED: LazyLock<[String; 4]> =
     LazyLock::new(|| LANES.map(|lanes| union(lanes, LOCKING)));
@@ -24,6 +27,11 @@ static IDS_LOCKED: LazyLock<String> =
     LazyLock::new(|| format!("{}{LOCKING}", include_str!("sql/claim_ids.sql").trim_end()));
 static DOOMED_LOCKED: LazyLock<String> =
     LazyLock::new(|| format!("{}{LOCKING}", include_str!("sql/suspect_doomed.sql").trim_end()));
+
+static KEYS_LOCKED: LazyLock<String> =
+    LazyLock::new(|| format!("{}{LOCKING}", include_str!("sql/key_lock.sql").trim_end()));
+static KEYS_AWAITED: LazyLock<String> =
+    LazyLock::new(|| format!("{}{AWAITING}", include_str!("sql/key_lock.sql").trim_end()));
 
 fn union(lanes: usize, locking: &str) -> String {
     let due = include_str!("sql/claim_due.sql").trim_end();
@@ -43,4 +51,8 @@ pub(super) fn claim_ids(locked: bool) -> &'static str {
 
 pub(super) fn suspect_doomed(locked: bool) -> &'static str {
     if locked { &DOOMED_LOCKED } else { include_str!("sql/suspect_doomed.sql") }
+}
+
+pub(super) fn key_lock(skip: bool) -> &'static str {
+    if skip { &KEYS_LOCKED } else { &KEYS_AWAITED }
 }

@@ -1,4 +1,4 @@
--- Finished rows past their retention.
+-- Finished rows past their retention, which are locked.
 -- ids as a JSON array
 delete c
 from json_table(?, '$[*]' columns (id bigint path '$')) j

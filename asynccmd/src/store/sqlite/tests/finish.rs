@@ -125,8 +125,14 @@ async fn a_wrong_token_changes_nothing() {
     let mut conn = db.pool.acquire().await.unwrap();
     for delete in [false, true] {
         let nothing = StoredOutput::Nothing;
-        let ended =
-            super::super::finish::finish_in(&mut conn, ids[0], wrong.token, &nothing, delete, &[]);
+        let ended = super::super::finish_in::finish_in(
+            &mut conn,
+            ids[0],
+            wrong.token,
+            &nothing,
+            delete,
+            &[],
+        );
         assert_eq!(ended.await.unwrap(), EndedIn::Fenced);
     }
     assert_eq!(format!("{:?}", db.row(ids[0]).await), before);
@@ -277,8 +283,14 @@ async fn finish_in_ends_with_the_callers_transaction() {
     let output = StoredOutput::Json("7".into());
     let follow_up = [draft("next")];
     let mut tx = db.pool.begin_with("begin immediate").await.unwrap();
-    let ended =
-        super::super::finish::finish_in(&mut tx, ids[0], round.token, &output, false, &follow_up);
+    let ended = super::super::finish_in::finish_in(
+        &mut tx,
+        ids[0],
+        round.token,
+        &output,
+        false,
+        &follow_up,
+    );
     assert_eq!(ended.await.unwrap(), EndedIn::Success);
     tx.rollback().await.unwrap();
     assert_eq!(db.status(ids[0]).await, Status::Running);
@@ -286,8 +298,14 @@ async fn finish_in_ends_with_the_callers_transaction() {
 
     let mut tx = db.pool.begin_with("begin immediate").await.unwrap();
     for (id, delete) in [(ids[0], false), (ids[1], true)] {
-        let ended =
-            super::super::finish::finish_in(&mut tx, id, round.token, &output, delete, &follow_up);
+        let ended = super::super::finish_in::finish_in(
+            &mut tx,
+            id,
+            round.token,
+            &output,
+            delete,
+            &follow_up,
+        );
         assert_eq!(ended.await.unwrap(), EndedIn::Success);
     }
     tx.commit().await.unwrap();
@@ -308,7 +326,8 @@ async fn finish_in_is_refused_where_a_kill_was_asked_for() {
     let mut conn = db.pool.acquire().await.unwrap();
     let nothing = StoredOutput::Nothing;
     let ended =
-        super::super::finish::finish_in(&mut conn, ids[0], round.token, &nothing, false, &[]).await;
+        super::super::finish_in::finish_in(&mut conn, ids[0], round.token, &nothing, false, &[])
+            .await;
     assert_eq!(ended.unwrap(), EndedIn::KillRequested("stop".into()));
     assert_eq!(db.status(ids[0]).await, Status::Running);
 }
