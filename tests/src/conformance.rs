@@ -26,6 +26,7 @@ macro_rules! conformance {
                 a_bare_connection_is_found_by_the_next_poll,
                 a_client_without_a_runtime_is_found_by_the_next_poll,
                 an_alias_routes_rows_of_the_old_name,
+                a_begin_that_is_given_up_swallows_nothing,
             }
             values {
                 a_batch_answers_in_its_order,

@@ -183,6 +183,11 @@ impl Client {
     /// On SQLite that is `begin immediate`: a deferred transaction that has read may be refused its
     /// first write at once, however long the busy timeout.
     ///
+    /// In a handler, and wherever a future may be dropped, begin by this and not by `pool.begin()`: with
+    /// sqlx 0.9.0 a `begin` that is dropped before the server has answered leaves its transaction open on
+    /// a connection of the pool (PostgreSQL, MySQL), and what is written there next is lost. This one ends
+    /// in a task of its own.
+    ///
     /// ```
     /// # use asynccmd::Client;
     /// # #[tokio::main(flavor = "current_thread")]

@@ -43,6 +43,26 @@ pub(crate) mod sealed {
     }
 }
 
+/// Begins a transaction to the end, also for a caller who is dropped meanwhile: a handler at its timeout,
+/// a request whose client has gone.
+///
+/// sqlx 0.9.0 knows of a transaction only once the server has answered. Given up before, it goes back to
+/// the pool open, and whoever writes next on that connection writes into it: into nothing, once it is
+/// rolled back. Begun in a task of its own it is always known, and rolled back if nobody wants it.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) async fn begun<DB: sqlx::Database>(
+    begin: impl Future<Output = Result<sqlx::Transaction<'static, DB>, sqlx::Error>> + Send + 'static,
+) -> Result<sqlx::Transaction<'static, DB>, sqlx::Error> {
+    match tokio::spawn(begin).await {
+        Ok(begun) => begun,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The threads are going down.
+            Err(_) => Err(sqlx::Error::WorkerCrashed),
+        },
+    }
+}
+
 /// A database as the runtime uses it.
 pub struct Opened(pub(super) Arc<dyn Store>);
 

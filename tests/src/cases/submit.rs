@@ -230,3 +230,20 @@ pub async fn an_alias_routes_rows_of_the_old_name<B: Back>(back: B) {
     let row = row(&runtime.client(), sent.id()).await;
     assert_eq!((row.status, &*row.command_type), (Status::Success, "submit.old_note"));
 }
+
+/// A handler at its timeout, a request whose client has gone: whoever is dropped while a transaction
+/// begins leaves none behind on a connection of the pool, where it would swallow what is written next.
+pub async fn a_begin_that_is_given_up_swallows_nothing<B: Back>(back: B) {
+    let pool = back.pool_of(1).await;
+    let client = Client::new(B::database_of(&pool));
+    for round in 1..=120 {
+        let moment = Duration::from_micros(round * 10);
+        drop(tokio::time::timeout(moment, client.begin::<B::DB>()).await);
+        let mut conn = pool.acquire().await.unwrap();
+        let effect = format!("insert into effect (command, note) values ({round}, 'written')");
+        B::execute_on(&mut conn, effect).await;
+        drop(conn);
+        let written = back.number("select count(*) from effect").await;
+        assert_eq!(written, round as i64, "given up after {moment:?}");
+    }
+}

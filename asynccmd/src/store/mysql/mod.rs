@@ -32,7 +32,7 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlPool};
 use sqlx::{MySql, MySqlConnection};
 use tokio::sync::OnceCell;
 
-use super::conn::{Backend, Conn, Opened, Session, sealed};
+use super::conn::{Backend, Conn, Opened, Session, begun, sealed};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
@@ -81,7 +81,8 @@ impl sealed::Backend for MySql {
     fn begin(
         pool: &MySqlPool,
     ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
-        Box::pin(pool.begin())
+        let pool = pool.clone();
+        Box::pin(begun(async move { pool.begin().await }))
     }
 }
 
@@ -91,15 +92,17 @@ impl sealed::Backend for MySql {
 /// `begin` was dropped before its answer came. What such a connection has done since was meant to be
 /// committed, each statement by itself; so it is, here as by anybody's next `begin`.
 async fn begin(pool: &MySqlPool) -> Result<sqlx::Transaction<'static, MySql>, sqlx::Error> {
-    pool.begin_with("commit; set transaction isolation level read committed; begin").await
+    let pool = pool.clone();
+    let begin = "commit; set transaction isolation level read committed; begin";
+    begun(async move { pool.begin_with(begin).await }).await
 }
 
 /// A transaction that reads one state of the database, the newest.
 async fn snapshot(pool: &MySqlPool) -> Result<sqlx::Transaction<'static, MySql>, sqlx::Error> {
-    pool.begin_with(
-        "commit; set transaction isolation level repeatable read; start transaction read only",
-    )
-    .await
+    let pool = pool.clone();
+    let begin =
+        "commit; set transaction isolation level repeatable read; start transaction read only";
+    begun(async move { pool.begin_with(begin).await }).await
 }
 
 /// Makes a connection of ours what `session.sql` says.

@@ -30,7 +30,7 @@ use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{PgConnection, Postgres};
 
-use super::conn::{Backend, Conn, Opened, Session, sealed};
+use super::conn::{Backend, Conn, Opened, Session, begun, sealed};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Heard, Held,
@@ -85,7 +85,8 @@ impl sealed::Backend for Postgres {
     fn begin(
         pool: &PgPool,
     ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
-        Box::pin(pool.begin())
+        let pool = pool.clone();
+        Box::pin(begun(async move { pool.begin().await }))
     }
 }
 

@@ -11,6 +11,8 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgPool, PgRow}
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Postgres, Transaction};
 
+use crate::store::conn::begun;
+
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
 /// Begins a transaction of the store's own, whatever the database's default is.
@@ -185,7 +187,9 @@ impl Callers {
     }
 
     async fn begin_with(&self, begin: AssertSqlSafe<String>) -> Result<Tx<'static>> {
-        Ok(Tx { tx: self.pool.begin_with(begin).await?, lent: self.lent })
+        let pool = self.pool.clone();
+        let tx = begun(async move { pool.begin_with(begin).await }).await?;
+        Ok(Tx { tx, lent: self.lent })
     }
 }
 
