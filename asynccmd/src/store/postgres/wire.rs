@@ -22,7 +22,11 @@ const BEGIN: &str = "begin isolation level read committed";
 ///
 /// A plan is kept with its statement. One that was made while the tables were empty must not read them
 /// whole when they are full, and none of ours is worth to be compiled.
-const SETTINGS: [(&str, &str); 2] = [("enable_seqscan", "off"), ("jit", "off")];
+///
+/// And what a frozen or lost host has locked is free again after a time in which no call of ours still goes
+/// on, so that its rows can be recovered.
+const SETTINGS: [(&str, &str); 3] =
+    [("enable_seqscan", "off"), ("jit", "off"), ("idle_in_transaction_session_timeout", "30000")];
 
 /// What a connection lends.
 #[derive(Debug, Clone, Copy)]
