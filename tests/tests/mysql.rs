@@ -14,6 +14,9 @@ use asynccmd_tests::setting::Setting;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{AssertSqlSafe, MySql, Row as _};
 
+#[path = "mysql/locks.rs"]
+mod locks;
+
 asynccmd_tests::conformance!(asynccmd_tests::harness::OnMysql);
 
 mod in_two_steps {

@@ -16,6 +16,8 @@ use crate::time::micros;
 /// A RUNNING row, locked.
 pub(super) struct Locked {
     asked: Option<String>,
+    /// It has its key while it runs.
+    until_finished: bool,
     until_started: bool,
     key: (String, Option<String>),
 }
@@ -24,7 +26,7 @@ impl Locked {
     /// Its type and key, if it has that still.
     fn live(&self) -> Option<(&str, &str)> {
         let (stored_type, key) = &self.key;
-        key.as_deref().filter(|_| !self.until_started).map(|key| (&**stored_type, key))
+        key.as_deref().filter(|_| self.until_finished).map(|key| (&**stored_type, key))
     }
 }
 
@@ -41,9 +43,11 @@ pub(super) async fn lock(
         .await?
         .iter()
         .map(|row| {
+            let scope: Option<i64> = row.try_get(3)?;
             let locked = Locked {
                 asked: row.try_get(2)?,
-                until_started: row.try_get::<Option<i64>, _>(3)? == Some(2),
+                until_finished: scope == Some(1),
+                until_started: scope == Some(2),
                 key: (row.try_get(4)?, row.try_get(5)?),
             };
             Ok(((rows::id(row, 0)?, rows::token(row, 1)?), locked))

@@ -29,6 +29,9 @@ const ROW_BYTES: usize = 4 << 10;
 /// What is left of a failure's message that the server does not take.
 const CUT: usize = 64 << 10;
 
+/// A write that failed after this has waited for a lock.
+const A_WAIT: Duration = Duration::from_millis(900);
+
 /// How long a call goes on in parts, of which each may wait for a lock. What is left is tried again by
 /// the caller.
 const IN_PARTS: Duration = Duration::from_secs(5);
@@ -157,7 +160,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// One transaction; where it fails as a whole, in halves, and so on: one row that the database refuses,
+    /// One transaction; where it fails as a whole, in parts, and so on: one row that the database refuses,
     /// or whose key is another session's, holds up no other for long.
     async fn batch(
         &mut self,
@@ -172,6 +175,7 @@ impl Call<'_> {
                 self.ended.extend(part.iter().map(|ending| (attempt(ending), Ended::Locked)));
                 continue;
             }
+            let begun = Instant::now();
             let error = match retried!(Patience::of_victims(), write(conn, part, unique, self)) {
                 Ok(went) => {
                     self.note(went);
@@ -188,9 +192,13 @@ impl Call<'_> {
                 tracing::warn!(%error, rows = part.len(), "a batch of ends was refused; ending it in parts");
             }
             refused.get_or_insert_with(Instant::now);
-            let (first, second) = part.split_at(part.len() / 2);
+            // Halves find the one that is refused at once; each of them would wait anew for a lock.
+            let waited = begun.elapsed() > A_WAIT;
+            let most = if waited { 1 } else { part.len().div_ceil(2) };
+            let from = parts.len();
+            parts.extend(part.chunks(most));
             // Where the time does not suffice it is not always the same ones that get none.
-            parts.extend(if fastrand::bool() { [first, second] } else { [second, first] });
+            fastrand::shuffle(&mut parts[from..]);
         }
         Ok(())
     }

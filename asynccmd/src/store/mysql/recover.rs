@@ -42,7 +42,6 @@ pub(super) async fn recover(
     }
     let tokens = json(&orphans.iter().map(|orphan| orphan.token.as_str()).collect::<Vec<_>>())
         .map_err(classify)?;
-    let mut left = 0;
     for unique in [false, true] {
         let all = Pick { tokens: &tokens, unique, only: None };
         let error = match retried!(Patience::of_victims(), batch(conn, known, all)) {
@@ -69,7 +68,6 @@ pub(super) async fn recover(
                 // Another session's: the next round may have it.
                 Err(StoreError::Busy(_)) => {}
                 Err(error) if of_one_row(&error) => {
-                    left += 1;
                     tracing::error!(command.id = %id, %error, "a row cannot be recovered");
                 }
                 Err(error) => {
@@ -84,7 +82,7 @@ pub(super) async fn recover(
     // A round that got rid of nothing would see the same receipts again at once, for ever: rows of theirs
     // are locked by others, or refused for good.
     match dropped {
-        Ok(dropped) => recovered.more &= left == 0 && dropped > 0,
+        Ok(dropped) => recovered.more &= dropped > 0,
         Err(error) => {
             tracing::warn!(%error, "receipts stay until the next round");
             recovered.more = false;
@@ -142,6 +140,8 @@ struct Left {
     run_no: u32,
     biz_key: String,
     key: (String, Option<String>),
+    /// It has its key while it runs.
+    until_finished: bool,
     until_started: bool,
     asked: Option<String>,
     max_retry: u32,
@@ -154,12 +154,14 @@ impl Left {
     fn read(row: &MySqlRow) -> Result<Self, sqlx::Error> {
         let closing = row.try_get::<i64, _>(11)? == 1;
         let deaths = rows::count_at(row, 9)?;
+        let scope: Option<i64> = row.try_get(6)?;
         Ok(Self {
             attempt: (rows::id(row, 0)?, rows::token(row, 1)?),
             run_no: rows::count_at(row, 2)?,
             biz_key: row.try_get(4)?,
             key: (row.try_get(3)?, row.try_get(5)?),
-            until_started: row.try_get::<Option<i64>, _>(6)? == Some(2),
+            until_finished: scope == Some(1),
+            until_started: scope == Some(2),
             asked: row.try_get(7)?,
             max_retry: rows::count_at(row, 8)?,
             // A holder that was closing did not crash.
@@ -172,7 +174,7 @@ impl Left {
     /// It with its type and key, if it has that still.
     fn live(&self) -> Option<Keyed<'_>> {
         let (stored_type, key) = &self.key;
-        let key = key.as_deref().filter(|_| !self.until_started)?;
+        let key = key.as_deref().filter(|_| self.until_finished)?;
         Some((self.attempt.0, stored_type, key))
     }
 
