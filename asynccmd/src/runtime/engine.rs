@@ -5,8 +5,8 @@
 //! delay a heartbeat.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime as Tokio};
@@ -45,8 +45,8 @@ use crate::store::model::{Peer, RetentionRules};
 /// that cannot be stopped.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// How long the pools' threads are waited for, all together.
-const REST: Duration = Duration::from_secs(1);
+/// More than any process has: plain functions run on such threads.
+const MOST_BLOCKING: usize = 1 << 16;
 
 /// Everything that a start has checked.
 pub(super) struct Engine {
@@ -84,9 +84,7 @@ pub(super) fn spawn(engine: Engine, started: oneshot::Sender<Started>) -> io::Re
             Ok((control, pools)) => {
                 let stopped = engine.stopped.clone();
                 control.block_on(engine.run(&pools, started));
-                // Before anybody hears that it has stopped: what handlers have opened in a pool of
-                // the user's works no more once these threads are gone, and is broken while they go.
-                pools.shut_down();
+                pools.keep();
                 control.shutdown_background();
                 stopped.send_replace(true);
             }
@@ -97,24 +95,18 @@ pub(super) fn spawn(engine: Engine, started: oneshot::Sender<Started>) -> io::Re
     Ok(())
 }
 
-/// The threads that handlers run on.
+/// The threads that handlers run on. They stay until the process ends, idle once their work is over: a
+/// connection that a handler has opened in a pool of the user's is bound to the threads it was opened
+/// on, and would fail whoever takes it after they are gone.
 struct Pools {
-    shared: Tokio,
+    /// Of all runtimes in this process.
+    shared: Handle,
     /// In the order of the config's pools; none for those on the shared threads.
     own: Vec<Option<Tokio>>,
 }
 
 impl Pools {
     fn build(config: &Config) -> io::Result<Self> {
-        let on_shared: usize =
-            config.pools.iter().filter(|p| p.threads.is_none()).map(|p| p.workers).sum();
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let shared = Builder::new_multi_thread()
-            .worker_threads(cores)
-            .max_blocking_threads(on_shared.max(1) + 8)
-            .thread_name("asynccmd-worker")
-            .enable_all()
-            .build()?;
         let own = config
             .pools
             .iter()
@@ -129,20 +121,34 @@ impl Pools {
                     .map(Some)
             })
             .collect::<io::Result<_>>()?;
-        Ok(Self { shared, own })
+        Ok(Self { shared: Self::shared()?, own })
+    }
+
+    fn shared() -> io::Result<Handle> {
+        static SHARED: Mutex<Option<Tokio>> = Mutex::new(None);
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(threads) = &*shared {
+            return Ok(threads.handle().clone());
+        }
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let threads = Builder::new_multi_thread()
+            .worker_threads(cores)
+            // Made as they are needed; the pools' workers bound how many that are.
+            .max_blocking_threads(MOST_BLOCKING)
+            .thread_name("asynccmd-worker")
+            .enable_all()
+            .build()?;
+        Ok(shared.insert(threads).handle().clone())
     }
 
     fn handle(&self, at: usize) -> &Handle {
-        self.own[at].as_ref().unwrap_or(&self.shared).handle()
+        self.own[at].as_ref().map_or(&self.shared, Tokio::handle)
     }
 
-    /// Nothing of ours runs on them any more. What else handlers have started there is given a moment;
-    /// what cannot be stopped ends with its function or with the process.
-    fn shut_down(self) {
-        let until = std::time::Instant::now() + REST;
-        for threads in self.own.into_iter().flatten().chain([self.shared]) {
-            threads.shutdown_timeout(until.saturating_duration_since(std::time::Instant::now()));
-        }
+    fn keep(self) {
+        static KEPT: Mutex<Vec<Tokio>> = Mutex::new(Vec::new());
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(self.own.into_iter().flatten());
     }
 }
 
