@@ -1,14 +1,14 @@
 //! Every case on PostgreSQL, and what PostgreSQL alone has: row locks, isolation levels, plans.
 
 use asynccmd::{
-    Client, CommandError, CommandId, Context, Registry, Runtime, SchemaError, StartError, Status,
-    StoreError, SubmitError, command,
+    Client, CommandError, CommandId, Context, Pool, Registry, Runtime, SchemaError, StartError,
+    Status, StoreError, SubmitError, command,
 };
 use asynccmd_tests::gate::Gate;
 use asynccmd_tests::harness::{Back as _, Log, OnPostgres, row, until_row};
 use asynccmd_tests::setting::Setting;
 use serde_json::Value;
-use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Postgres};
 
 #[path = "postgres/marks.rs"]
@@ -316,5 +316,35 @@ async fn a_forgotten_transaction_swallows_no_submit() {
         }
         let pending = "select count(*) from async_command where status = 'PENDING'";
         assert_eq!(back.number(pending).await, i64::from(write));
+    }
+}
+
+#[command(type = "postgres.connects", mode = "async_pool", pool = "own")]
+async fn connects(#[state] pool: PgPool) -> Result<(), sqlx::Error> {
+    sqlx::query("select 1").execute(&pool).await.map(drop)
+}
+
+/// A connection is bound to the threads it was opened on: those of a handler are kept for it.
+#[tokio::test]
+async fn a_connection_of_a_handler_outlives_its_runtime() {
+    let back = OnPostgres::create().await;
+    // Opened by the handler, and handed to the next one as it is.
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .test_before_acquire(false)
+        .connect_lazy_with(PgConnectOptions::clone(&back.pool().connect_options()));
+    let runtime = back
+        .runtime(Registry::builder().add::<Connects>().build())
+        .pool(Pool::new("own").threads(1))
+        .state(pool.clone())
+        .start()
+        .await
+        .unwrap();
+    let id = submit_connects(&runtime.client()).await.unwrap().id();
+    until_row(&runtime.client(), id, |row| row.status == Status::Success).await;
+    runtime.shutdown().await;
+    assert_eq!(pool.size(), 1);
+    for _ in 0..100 {
+        sqlx::query("select 1").execute(&pool).await.unwrap();
     }
 }

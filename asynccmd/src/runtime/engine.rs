@@ -71,8 +71,8 @@ pub(super) enum NotStarted {
 
 type Started = Result<(Client, Arc<Port>), NotStarted>;
 
-/// Runs an engine on a thread of its own. The tokio runtimes are made and dropped there: in the
-/// caller's own, that would block or panic.
+/// Runs an engine on a thread of its own. The tokio runtimes are made there, and the control one is
+/// dropped there: in the caller's own, that would block or panic.
 pub(super) fn spawn(engine: Engine, started: oneshot::Sender<Started>) -> io::Result<()> {
     std::thread::Builder::new().name("asynccmd".to_owned()).spawn(move || {
         let control = Builder::new_multi_thread()
@@ -82,11 +82,9 @@ pub(super) fn spawn(engine: Engine, started: oneshot::Sender<Started>) -> io::Re
             .build();
         match control.and_then(|control| Ok((control, Pools::build(&engine.config)?))) {
             Ok((control, pools)) => {
-                let stopped = engine.stopped.clone();
                 control.block_on(engine.run(&pools, started));
                 pools.keep();
                 control.shutdown_background();
-                stopped.send_replace(true);
             }
             // An error means that nobody waits for the start any more.
             Err(error) => drop(started.send(Err(NotStarted::Thread(error)))),
@@ -185,6 +183,7 @@ impl Engine {
         stop.cancelled().await;
         port.stopping();
         parts.shut_down(&*store, &config, &stopped).await;
+        stopped.send_replace(true);
     }
 
     fn assemble(

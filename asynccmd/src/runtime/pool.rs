@@ -47,6 +47,9 @@ impl Pool {
     /// Gives the pool threads of its own, 1 to 1,000: a handler that blocks its thread, or burns a
     /// core, then delays no other pool. Without it a pool shares the worker threads of the runtime,
     /// which are still apart from those that claim, finish and send heartbeats.
+    ///
+    /// The threads stay, idle, until the process ends, also after a shutdown: a connection that a handler
+    /// has opened in a pool of yours is bound to the threads it was opened on.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
