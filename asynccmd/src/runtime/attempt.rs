@@ -35,13 +35,15 @@ pub(super) struct Job {
     pub(super) token: Token,
     /// Of its command in the registry.
     pub(super) position: usize,
+    /// What runs it: that of its database.
+    pub(super) attempt: Arc<Attempt>,
     pub(super) lease: Arc<Lease>,
     pub(super) place: Place,
     /// Held by a suspect until it ends.
     pub(super) lane: Option<Arc<()>>,
 }
 
-/// Runs attempts; one for all pools.
+/// Runs attempts; one a database, for all pools.
 pub(super) struct Attempt {
     pub(super) registry: Registry,
     pub(super) state: Arc<State>,

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use super::attempt::{Attempt, Job};
-use super::inbox::Inbox;
-use super::room::{Speed, Usage};
+use super::attempt::Job;
+use super::speed::Speed;
 
 /// The pool of the mode `scheduled`: one worker, one command after another.
 pub(super) const SCHEDULED: &str = "scheduled";
@@ -64,7 +63,6 @@ type Ready = (Job, Instant);
 pub(super) struct Workers {
     pub(super) name: String,
     pub(super) count: usize,
-    pub(super) usage: Arc<Usage>,
     ready: Mutex<VecDeque<Ready>>,
     /// One permit a push, so that every push wakes one worker.
     pushed: Semaphore,
@@ -74,11 +72,10 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub(super) fn new(pool: &Pool, inbox: &Arc<Inbox>) -> Self {
+    pub(super) fn new(pool: &Pool) -> Self {
         Self {
             name: pool.name.clone(),
             count: pool.workers,
-            usage: Arc::new(Usage::new(Arc::clone(inbox))),
             ready: Mutex::default(),
             pushed: Semaphore::new(0),
             busy: AtomicUsize::new(0),
@@ -88,14 +85,14 @@ impl Workers {
     }
 
     /// Starts the workers on `handle`. They run until [`close`](Self::close) and the queue's end.
-    pub(super) fn start(self: &Arc<Self>, handle: &tokio::runtime::Handle, attempt: &Arc<Attempt>) {
+    pub(super) fn start(self: &Arc<Self>, handle: &tokio::runtime::Handle) {
         for _ in 0..self.count {
-            let (pool, attempt) = (Arc::clone(self), Arc::clone(attempt));
-            handle.spawn(async move { pool.work(&attempt).await });
+            let pool = Arc::clone(self);
+            handle.spawn(async move { pool.work().await });
         }
     }
 
-    async fn work(&self, attempt: &Attempt) {
+    async fn work(&self) {
         // Closed: the pool is stopped.
         while let Ok(permit) = self.pushed.acquire().await {
             permit.forget();
@@ -104,6 +101,7 @@ impl Workers {
             let job = self.ready().pop_front();
             if let Some((job, _)) = job {
                 let start = Instant::now();
+                let attempt = Arc::clone(&job.attempt);
                 attempt.run(job).await;
                 self.speed().ended(self.now(), start.elapsed());
             }
@@ -133,22 +131,15 @@ impl Workers {
         self.speed().lately(self.now()).min(MAX_PREFETCH)
     }
 
-    /// How many more rows may be claimed for it now. Not worth a claim while less than half of what
-    /// it takes is free and its workers have work.
-    pub(super) fn room(&self) -> usize {
-        let capacity = self.count + self.prefetch();
-        let room = capacity.saturating_sub(self.usage.held());
-        if room * 2 >= capacity || self.ready().is_empty() { room } else { 0 }
+    /// How many rows may be held for it at once.
+    pub(super) fn capacity(&self) -> usize {
+        self.count + self.prefetch()
     }
 
-    /// How many more rows may be claimed for it by id, right after their commit.
-    pub(super) fn room_at_once(&self) -> usize {
-        (self.count + self.prefetch()).saturating_sub(self.usage.held())
-    }
-
-    /// Whether a row that must not wait would start at once, or nearly.
-    pub(super) fn starts_at_once(&self) -> bool {
-        self.busy.load(Ordering::Acquire) + self.ready().len() < self.count || self.prefetch() > 0
+    /// Whether a row that must not wait would start at once, or nearly, with so many others reserved.
+    pub(super) fn starts_at_once(&self, reserved: usize) -> bool {
+        self.busy.load(Ordering::Acquire) + self.ready().len() + reserved < self.count
+            || self.prefetch() > 0
     }
 
     /// Behind all others.
