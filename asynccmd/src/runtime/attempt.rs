@@ -57,6 +57,8 @@ pub(super) struct Attempt {
     pub(super) retention: Duration,
     /// The wait of a row whose earlier attempt has not stopped here yet.
     pub(super) settle: Duration,
+    /// Which database it is, in logs, where there are several.
+    pub(super) within: tracing::Span,
 }
 
 /// A payload as its row has it.
@@ -123,6 +125,7 @@ impl Attempt {
             }),
         ));
         let span = tracing::info_span!(
+            parent: &self.within,
             "command",
             id = %row.id,
             r#type = spec.command_type,

@@ -353,6 +353,7 @@ impl RuntimeBuilder {
             hooks: self.hooks,
             on_dead: self.on_dead,
             faults: self.faults,
+            several: databases.len() > 1,
         };
         let engine = Engine { databases, shared, stop: stop.clone(), stopped };
         engine::spawn(engine, started).map_err(StartError::Thread)?;

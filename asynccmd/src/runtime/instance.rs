@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use super::attempt::Attempt;
 use super::completer::Completer;
@@ -51,6 +52,8 @@ pub(super) struct Shared {
     pub(super) hooks: Vec<Arc<Around>>,
     pub(super) on_dead: OnDead,
     pub(super) faults: Faults,
+    /// There is more than one, so that logs have to say which.
+    pub(super) several: bool,
 }
 
 /// A database, as the start has found it.
@@ -85,6 +88,7 @@ pub(super) struct Instance {
     ledger: Arc<Ledger>,
     inbox: Arc<Inbox>,
     lease: Arc<CurrentLease>,
+    within: Span,
 }
 
 impl Found {
@@ -110,12 +114,11 @@ impl Instance {
     ) -> Self {
         let Found { store, client, identity } = found;
         let Shared { config, registry, .. } = shared;
-        tracing::info!(
-            instance = %lease.instance(),
-            database = ?client.database(),
-            commands = registry.specs().len(),
-            "started"
-        );
+        let within = shared.several.then(|| tracing::info_span!("instance", database = who + 1));
+        let within = within.unwrap_or_else(Span::none);
+        within.in_scope(|| {
+            tracing::info!(instance = %lease.instance(), commands = registry.specs().len(), "started");
+        });
         let inbox = rooms.inbox(who);
         let lease = Arc::new(CurrentLease::new(lease));
         let ledger = Arc::new(Ledger::default());
@@ -163,6 +166,7 @@ impl Instance {
             identity: identity.into(),
             retention: config.retention,
             settle: config.heartbeat_every().min(Duration::from_secs(1)),
+            within: within.clone(),
         });
         let scheduler = Scheduler {
             store: Arc::clone(&store),
@@ -216,18 +220,17 @@ impl Instance {
         };
 
         let (claims, beside) = (CancellationToken::new(), CancellationToken::new());
-        let completer = tokio::spawn(completer.run(finished));
-        let keeper = tokio::spawn(keeper.run(peers, beside.clone()));
-        tokio::spawn(recovery.run(claims.clone()));
-        tokio::spawn(listener.run(beside.clone()));
-        tokio::spawn(retention::run(
-            Arc::clone(&store),
-            shared.retention_rules(),
-            Arc::clone(&trouble),
-            claims.clone(),
-        ));
-        tokio::spawn(progress::run(Arc::clone(&store), board, trouble, beside.clone()));
-        let scheduler = tokio::spawn(scheduler.run(claims.clone()));
+        let rules = shared.retention_rules();
+        let retention =
+            retention::run(Arc::clone(&store), rules, Arc::clone(&trouble), claims.clone());
+        let progress = progress::run(Arc::clone(&store), board, trouble, beside.clone());
+        let completer = tokio::spawn(completer.run(finished).instrument(within.clone()));
+        let keeper = tokio::spawn(keeper.run(peers, beside.clone()).instrument(within.clone()));
+        tokio::spawn(recovery.run(claims.clone()).instrument(within.clone()));
+        tokio::spawn(listener.run(beside.clone()).instrument(within.clone()));
+        tokio::spawn(retention.instrument(within.clone()));
+        tokio::spawn(progress.instrument(within.clone()));
+        let scheduler = tokio::spawn(scheduler.run(claims.clone()).instrument(within.clone()));
         let inbox = Arc::clone(inbox);
         Self {
             client,
@@ -241,12 +244,18 @@ impl Instance {
             ledger,
             inbox,
             lease,
+            within,
         }
     }
 
     /// Ends the instance. Lets go of `stopped` once there is nothing left to wait for: at the end, or when
     /// code is left that nothing can stop.
-    pub(super) async fn shut_down(mut self, config: &Config, stopped: Arc<Stopped>) {
+    pub(super) async fn shut_down(self, config: &Config, stopped: Arc<Stopped>) {
+        let within = self.within.clone();
+        self.end(config, stopped).instrument(within).await;
+    }
+
+    async fn end(mut self, config: &Config, stopped: Arc<Stopped>) {
         let mut stopped = Some(stopped);
         self.port.stopping();
         // No more claims; ready rows are released. Heartbeat, finish and kill delivery go on.

@@ -3,7 +3,9 @@
 //! Floor 5: imports floors 0 to 3 and, of its own, pool and what lies below it. Sleeps until a
 //! wake-up, freed room, the next known due time, or the poll.
 
-use std::collections::{BTreeSet, HashSet};
+mod suspects;
+
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,16 +29,16 @@ use crate::ids::Token;
 use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::model::{Claim, ClaimedRow, DeadLetter, Want};
+use suspects::SUSPECT_HOLD;
 
 /// After so long without a start a ready row is given back: fast work has turned slow.
 const READY_FOR: Duration = Duration::from_secs(1);
-/// How long a suspect keeps the lane to itself.
-const SUSPECT_HOLD: Duration = Duration::from_secs(1);
 /// The first and the longest wait, before the jitter, of a row whose payload is of a newer version than
 /// this binary knows: for a newer binary to come, and to find it first.
 const NEWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(300));
 /// Between two warnings of such rows.
 const NEWER_WARNING: Duration = Duration::from_secs(10);
+
 pub(super) struct Scheduler {
     pub(super) store: Arc<dyn Store>,
     pub(super) registry: Registry,
@@ -323,71 +325,6 @@ impl Scheduler {
         }
         self.hand_over(claimed.rows, token, lease, None, reservation);
         Ok(())
-    }
-
-    /// Claims one row that saw its holder die, if the lane is free and a worker is.
-    async fn claim_suspect(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
-        let now = Instant::now();
-        match &self.plan.lane {
-            Some((suspect, since)) if suspect.strong_count() > 0 => {
-                if now < *since + SUSPECT_HOLD {
-                    return Ok(());
-                }
-                self.plan.lane = None;
-            }
-            // The lane is free again: there may be more of them.
-            Some(_) => {
-                self.plan.lane = None;
-                self.plan.suspects_at = now;
-            }
-            None => {}
-        }
-        if now < self.plan.suspects_at {
-            return Ok(());
-        }
-        let (types, mut reservation) = self.room_for_suspect();
-        let known = self.registry.stored_types();
-        // With a type left out for want of a worker, its suspects may be waiting: look again soon.
-        let again = if types.len() < known.len() { READY_FOR } else { self.suspect_poll };
-        self.plan.suspects_at = now + again.min(self.suspect_poll);
-        if types.is_empty() {
-            return Ok(());
-        }
-        let token = Token::random();
-        self.ledger.claiming(token);
-        let store = Arc::clone(&self.store);
-        let claim = store.claim_suspect(lease.instance(), token, &known, &types);
-        let claim = self.answered(claim, &mut reservation).await;
-        let claimed = self.settle(token, claim)?;
-        if let Some(wait) = claimed.next_due {
-            self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
-        }
-        if claimed.rows.is_empty() {
-            drop(reservation);
-        } else {
-            let lane = Arc::new(());
-            self.plan.lane = Some((Arc::downgrade(&lane), Instant::now()));
-            self.hand_over(claimed.rows, token, lease, Some(lane), reservation);
-        }
-        if !claimed.dead.is_empty() {
-            // The hooks may take their time.
-            self.rooms.withdraw(self.who);
-            self.pulse.during(self.on_dead.tell(claimed.dead)).await;
-        }
-        Ok(())
-    }
-
-    /// The types of which a suspect would start at once, with the room for one, whichever it will be.
-    fn room_for_suspect(&self) -> (Vec<&'static str>, Reservation) {
-        let planning = self.rooms.plan(self.who);
-        let fits = |kind: &&Kind| {
-            kind.limit.is_none_or(|(bound, limit)| planning.is_free(bound, limit))
-                && self.pools[kind.pool].starts_at_once(planning.reserved(kind.pool))
-        };
-        let kinds: Vec<_> = self.kinds.iter().filter(fits).collect();
-        let types = kinds.iter().flat_map(|kind| kind.types.iter().copied()).collect();
-        let bounds: BTreeSet<_> = kinds.iter().flat_map(|kind| kind.bounds()).collect();
-        (types, planning.reserve(bounds.into_iter().map(|bound| (bound, 1))))
     }
 
     /// A claim's reply, noted in the ledger.
