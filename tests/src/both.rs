@@ -63,6 +63,13 @@ async fn quick(shard: usize, #[state] log: Log, ctx: &Context) -> Result<(), Com
     Ok(())
 }
 
+/// Holds the only thread of its pool, so that the next one is ready and cannot start.
+#[command(type = "also.rude", mode = "async_pool", pool = "one_thread")]
+async fn rude(#[state] all: Gate) -> Result<(), CommandError> {
+    all.pass_blocking();
+    Ok(())
+}
+
 /// Submits to its database by its client, by its state and as a follow-up, and ends in a transaction there.
 #[command(type = "also.at_home", mode = "async_pool", payload(AtHome))]
 async fn at_home(
@@ -100,6 +107,7 @@ fn registry() -> Registry {
         .add::<InTurn>()
         .add::<Now>()
         .add::<Quick>()
+        .add::<Rude>()
         .add::<AtHome>()
         .build()
 }
@@ -114,6 +122,7 @@ struct Both {
 
 fn builder<A: Back, B: Back>(a: &A, b: &B) -> RuntimeBuilder {
     let builder = a.runtime(registry()).also(b.database()).pool(Pool::new("three").workers(3));
+    let builder = builder.pool(Pool::new("one_thread").workers(8).threads(1));
     builder.state(Ends([ending::<A>(), ending::<B>()]))
 }
 
@@ -292,7 +301,9 @@ pub async fn both_take_turns_at_one_worker<A: Back, B: Back>(a: A, b: B) {
 /// all of the room, in every pool; health tells them apart.
 pub async fn one_that_is_away_holds_up_no_other<A: Back, B: Back>(a: A, b: B) {
     let ids = wait_at(&a, 0, 6).await;
-    let at = Both::start(&a, &b, |builder| builder).await;
+    // It is asked all the time: claims for every pool get no answer, too.
+    let often = Poll::fixed_delay(Duration::from_millis(10));
+    let at = Both::start(&a, &b, |builder| builder.poll(often)).await;
     at.gate(0).until_entered(3).await;
     let held = a.hold_everything().await;
     // They end, and hold their places: nobody writes that they have ended.
@@ -325,6 +336,38 @@ pub async fn one_that_is_away_holds_up_no_other<A: Back, B: Back>(a: A, b: B) {
     assert_eq!((at.gate(0).entered(), at.gate(1).entered()), (6, 20), "each has run once");
     assert!(at.all.most() <= 3, "{} at once", at.all.most());
     at.end(&a, &b).await;
+}
+
+/// Ready commands of both wait in one queue. Those that cannot start, and those that a shutdown finds there,
+/// go back to the database that each is from.
+pub async fn ready_commands_go_back_where_they_are_from<A: Back, B: Back>(a: A, b: B) {
+    let often = Poll::fixed_delay(Duration::from_millis(10));
+    let at = Both::start(&a, &b, |builder| builder.poll(often)).await;
+    let runs = submit_rude(at.client(0)).await.unwrap().id();
+    at.all.until_entered(1).await;
+    let mut ready = Vec::new();
+    for shard in [0, 1, 0, 1, 0, 1] {
+        ready.push((shard, submit_rude(at.client(shard)).await.unwrap().id()));
+    }
+    for (shard, id) in &ready {
+        // Given back twice, and claimed again.
+        until_row(at.client(*shard), *id, |row| row.run_no >= 3).await;
+    }
+    for (shard, id) in &ready {
+        until_row(at.client(*shard), *id, |row| row.status == Status::Running).await;
+    }
+    tokio::join!(at.runtime.shutdown(), async {
+        for (shard, id) in &ready {
+            let row = until_row(at.client(*shard), *id, |row| row.status == Status::Pending).await;
+            assert_eq!((row.retry_count, row.crash_count), (0, 0), "{row:?}");
+        }
+        assert_eq!((at.all.inside(), at.all.entered()), (1, 1), "the first one runs on");
+        at.all.open(1);
+    });
+    until_row(at.client(0), runs, |row| row.status == Status::Success).await;
+    assert_eq!((a.number(INSTANCES).await, b.number(INSTANCES).await), (0, 0));
+    a.assert_receipts_match_rows().await;
+    b.assert_receipts_match_rows().await;
 }
 
 /// Follow-ups, autocommit submits, `finish_in` and progress of an attempt are its row's database's.

@@ -22,6 +22,7 @@ macro_rules! conformance {
                 both_get_a_fair_part,
                 both_take_turns_at_one_worker,
                 one_that_is_away_holds_up_no_other,
+                ready_commands_go_back_where_they_are_from,
                 what_a_command_does_stays_in_its_database,
                 immediate_commands_start_in_each,
                 a_start_is_on_all_or_none,

@@ -21,6 +21,7 @@ of_one_kind! {
     both_get_a_fair_part,
     both_take_turns_at_one_worker,
     one_that_is_away_holds_up_no_other,
+    ready_commands_go_back_where_they_are_from,
     what_a_command_does_stays_in_its_database,
     immediate_commands_start_in_each,
     a_shutdown_gives_back_in_each,
