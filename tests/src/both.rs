@@ -306,6 +306,7 @@ pub async fn one_that_is_away_holds_up_no_other<A: Back, B: Back>(a: A, b: B) {
     let at = Both::start(&a, &b, |builder| builder.poll(often)).await;
     at.gate(0).until_entered(3).await;
     let held = a.hold_everything().await;
+    let begin = std::time::Instant::now();
     // They end, and hold their places: nobody writes that they have ended.
     at.gate(0).open(6);
     at.gate(0).until_empty().await;
@@ -316,6 +317,8 @@ pub async fn one_that_is_away_holds_up_no_other<A: Back, B: Back>(a: A, b: B) {
     }
     at.gate(1).open(10);
     at.gate(1).until_entered(20).await;
+    // By far less than a statement is given to be answered: nobody has waited for that.
+    assert!(begin.elapsed() < Duration::from_secs(10), "held up for {:?}", begin.elapsed());
     let away = |reason: &Reason| matches!(reason, Reason::DatabaseAway { .. });
     within("health of the one that is away", async {
         let mut again = tokio::time::interval(Duration::from_millis(20));

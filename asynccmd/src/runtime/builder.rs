@@ -149,12 +149,12 @@ impl RuntimeBuilder {
     /// let runtime = Runtime::builder(north)
     ///     .also(south)
     ///     .pool(Pool::new("carrier").workers(4)) // four shipments at once, from whichever shard
+    /// #   .registry(asynccmd::Registry::builder().add::<Ship>().build())
     ///     .start()
     ///     .await?;
     /// let order = 41;
     /// let shard = &runtime.clients()[order as usize % 2];
     /// submit_ship(shard, order).await?;
-    /// # asynccmd::testing::drain(&runtime).await;
     /// runtime.shutdown().await;
     /// # Ok(()) }
     /// ```
