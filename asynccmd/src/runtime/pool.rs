@@ -66,6 +66,8 @@ pub(super) struct Workers {
     pub(super) count: usize,
     pub(super) usage: Arc<Usage>,
     ready: Mutex<VecDeque<Ready>>,
+    /// With so few left in it the next round is worth to be claimed.
+    low: AtomicUsize,
     /// One permit a push, so that every push wakes one worker.
     pushed: Semaphore,
     busy: AtomicUsize,
@@ -80,6 +82,7 @@ impl Workers {
             count: pool.workers,
             usage: Arc::new(Usage::new(Arc::clone(inbox))),
             ready: Mutex::default(),
+            low: AtomicUsize::new(0),
             pushed: Semaphore::new(0),
             busy: AtomicUsize::new(0),
             origin: Instant::now(),
@@ -101,8 +104,14 @@ impl Workers {
             permit.forget();
             self.busy.fetch_add(1, Ordering::AcqRel);
             // None: taken out in the meantime, expired or its lease lost.
-            let job = self.ready().pop_front();
+            let (job, left) = {
+                let mut ready = self.ready();
+                (ready.pop_front(), ready.len())
+            };
             if let Some((job, _)) = job {
+                if left == self.low.load(Ordering::Relaxed) {
+                    job.place.tell_room();
+                }
                 let start = Instant::now();
                 attempt.run(job).await;
                 self.speed().ended(self.now(), start.elapsed());
@@ -136,14 +145,21 @@ impl Workers {
     /// How many more rows may be claimed for it now. Not worth a claim while less than half of what
     /// it takes is free and its workers have work.
     pub(super) fn room(&self) -> usize {
-        let capacity = self.count + self.prefetch();
-        let room = capacity.saturating_sub(self.usage.held());
-        if room * 2 >= capacity || self.ready().is_empty() { room } else { 0 }
+        let ahead = self.count + self.prefetch();
+        let room = self.room_at_once();
+        if room * 2 >= ahead || !self.has_ready() { room } else { 0 }
     }
 
-    /// How many more rows may be claimed for it by id, right after their commit.
+    /// How many more rows may be claimed for it by id, right after their commit: as many as its workers
+    /// start soon. What has ended and is on its way to its row counts as well, or a database that takes
+    /// ends slowly would be asked for more and more; but a fast pool may have twice as much of that again, so
+    /// that one round is claimed while the one before runs and the one before that is written.
     pub(super) fn room_at_once(&self) -> usize {
-        (self.count + self.prefetch()).saturating_sub(self.usage.held())
+        let prefetch = self.prefetch();
+        let started_soon = self.busy.load(Ordering::Acquire) + self.ready().len();
+        let ahead = (self.count + prefetch).saturating_sub(started_soon);
+        let held = (self.count + 3 * prefetch).saturating_sub(self.usage.held());
+        ahead.min(held)
     }
 
     /// Whether a row that must not wait would start at once, or nearly.
@@ -171,6 +187,7 @@ impl Workers {
         for job in jobs {
             push(&mut ready, (job, since));
         }
+        self.low.store(ready.len() / 2, Ordering::Relaxed);
         self.speed().fed(self.now());
         drop(ready);
         self.pushed.add_permits(count);

@@ -42,12 +42,19 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Others may be claimed.
+    pub(super) fn tell_room(&self) {
+        self.of[0].inbox.room();
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         for usage in &self.of {
             usage.held.fetch_sub(1, Ordering::AcqRel);
         }
-        self.of[0].inbox.room();
+        self.tell_room();
     }
 }
 
