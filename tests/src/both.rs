@@ -208,6 +208,20 @@ pub async fn commands_of_both_run<A: Back, B: Back>(a: A, b: B) {
     at.end(&a, &b).await;
 }
 
+/// Also of quick work, which is claimed far ahead, each has its part all along.
+pub async fn both_get_a_fair_part_of_quick_work<A: Back, B: Back>(a: A, b: B) {
+    const EACH: usize = 2_000;
+    for (shard, client) in [(0, Client::new(a.database())), (1, Client::new(b.database()))] {
+        client.submit_all::<Quick>(&client, (0..EACH).map(|_| Quick { shard })).await.unwrap();
+    }
+    let at = Both::start(&a, &b, |builder| builder).await;
+    at.log.until(EACH).await;
+    let texts = at.log.texts();
+    let ones = texts[..EACH].iter().filter(|text| *text == "quick 0").count();
+    assert!((EACH / 4..=EACH - EACH / 4).contains(&ones), "{ones} of the first {EACH}");
+    at.end(&a, &b).await;
+}
+
 /// Never more attempts at once than the pool has workers, and no row of either is claimed ahead of slow
 /// work: whichever scheduler sees the room first.
 pub async fn a_pool_bounds_both_together<A: Back, B: Back>(a: A, b: B) {

@@ -1,7 +1,7 @@
 //! Writes the ends of attempts to their rows, in batches, each fenced by its token.
 //!
 //! Floor 5: imports floors 0 to 4 and the base of its own. At once when idle; while batches follow
-//! one another, after at most [`LINGER`] or [`BATCH`] rows.
+//! one another, after at most [`LINGER`] or with [`ENOUGH`] rows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ use crate::store::model::{DeadLetter, End, Ended, Ending, NewFailure, Status};
 
 /// The most rows of one write: as many as a pool may have claimed ahead, so that a round ends in one.
 const BATCH: usize = 1_024;
+/// As many ends wait for no more company: a write of twice as many is hardly cheaper a row.
+const ENOUGH: usize = 500;
 /// The longest that an end waits for company.
 const LINGER: Duration = Duration::from_millis(2);
 /// Between two tries of a write that failed.
@@ -91,9 +93,9 @@ impl Completer {
             }
             // Ends that come while a write is under way are its successor's; waiting for more pays
             // only while they come fast.
-            if came > 0 && written.elapsed() < LINGER && batch.len() < BATCH {
+            if came > 0 && written.elapsed() < LINGER && batch.len() < ENOUGH {
                 let until = tokio::time::Instant::now() + LINGER;
-                while batch.len() < BATCH {
+                while batch.len() < ENOUGH {
                     let room = BATCH - batch.len();
                     match tokio::time::timeout_at(until, ends.recv_many(&mut batch, room)).await {
                         Ok(0) | Err(_) => break,

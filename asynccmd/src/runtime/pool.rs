@@ -64,6 +64,8 @@ pub(super) struct Workers {
     pub(super) name: String,
     pub(super) count: usize,
     ready: Mutex<VecDeque<Ready>>,
+    /// With so few left in it the next round is worth to be claimed.
+    low: AtomicUsize,
     /// One permit a push, so that every push wakes one worker.
     pushed: Semaphore,
     busy: AtomicUsize,
@@ -77,6 +79,7 @@ impl Workers {
             name: pool.name.clone(),
             count: pool.workers,
             ready: Mutex::default(),
+            low: AtomicUsize::new(0),
             pushed: Semaphore::new(0),
             busy: AtomicUsize::new(0),
             origin: Instant::now(),
@@ -98,8 +101,14 @@ impl Workers {
             permit.forget();
             self.busy.fetch_add(1, Ordering::AcqRel);
             // None: taken out in the meantime, expired or its lease lost.
-            let job = self.ready().pop_front();
+            let (job, left) = {
+                let mut ready = self.ready();
+                (ready.pop_front(), ready.len())
+            };
             if let Some((job, _)) = job {
+                if left == self.low.load(Ordering::Relaxed) {
+                    job.place.tell_room();
+                }
                 let start = Instant::now();
                 let attempt = Arc::clone(&job.attempt);
                 attempt.run(job).await;
@@ -131,9 +140,19 @@ impl Workers {
         self.speed().lately(self.now()).min(MAX_PREFETCH)
     }
 
-    /// How many rows may be held for it at once.
+    /// How many rows may be held for it at once. What has ended and is on its way to its row counts as
+    /// well, or a database that takes ends slowly would be asked for more and more; but a fast pool may have
+    /// twice as much of that again, so that one round is claimed while the one before runs and the one before
+    /// that is written.
     pub(super) fn capacity(&self) -> usize {
-        self.count + self.prefetch()
+        self.count + 3 * self.prefetch()
+    }
+
+    /// How many rows its workers start soon; and how many more of them that are, with so many reserved.
+    pub(super) fn ahead(&self, reserved: usize) -> (usize, usize) {
+        let ahead = self.count + self.prefetch();
+        let started_soon = self.busy.load(Ordering::Acquire) + self.ready().len() + reserved;
+        (ahead, ahead.saturating_sub(started_soon))
     }
 
     /// Whether a row that must not wait would start at once, or nearly, with so many others reserved.
@@ -162,6 +181,7 @@ impl Workers {
         for job in jobs {
             push(&mut ready, (job, since));
         }
+        self.low.store(ready.len() / 2, Ordering::Relaxed);
         self.speed().fed(self.now());
         drop(ready);
         self.pushed.add_permits(count);

@@ -60,14 +60,14 @@ impl Bound {
         self.sides.iter().map(|side| side.held.load(SeqCst)).sum()
     }
 
-    /// How much of `capacity` the database `who` may hold while those that ask share it.
-    fn part(&self, who: usize, capacity: usize) -> usize {
+    /// How many databases ask, `who` among them; and how much of `capacity` that one may hold.
+    fn part(&self, who: usize, capacity: usize) -> (usize, usize) {
         let turn = |at: usize| (self.sides[at].served.load(Relaxed), at);
         let asks = |at: usize| at == who || self.sides[at].asks.load(SeqCst);
         let asking = || (0..self.sides.len()).filter(|at| asks(*at));
         let before = asking().filter(|at| turn(*at) < turn(who)).count();
         let count = asking().count();
-        capacity / count + usize::from(before < capacity % count)
+        (count, capacity / count + usize::from(before < capacity % count))
     }
 }
 
@@ -136,12 +136,14 @@ impl Rooms {
 }
 
 /// Room, as one database sees it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Room {
     /// What it may claim.
     pub(super) free: usize,
     /// What it may hold in all.
     pub(super) part: usize,
+    /// How many databases ask for it.
+    pub(super) asking: usize,
 }
 
 /// The moment in which a scheduler sees what is free and takes it, alone. Never held across an await.
@@ -163,13 +165,13 @@ impl Planning<'_> {
         if most().1 == 0 {
             // It could use none, whoever left it some.
             self.withdraw(bound);
-            return Room::default();
+            return Room { free: 0, part: 0, asking: 1 };
         }
         own.asks.store(true, SeqCst);
-        let part = self.rooms.bounds[bound].part(self.who, capacity);
+        let (asking, part) = self.rooms.bounds[bound].part(self.who, capacity);
         let (held, most) = most();
         let free = capacity.saturating_sub(self.rooms.bounds[bound].held());
-        Room { free: free.min(most).min(part.saturating_sub(held)), part }
+        Room { free: free.min(most).min(part.saturating_sub(held)), part, asking }
     }
 
     /// It would claim no more of this.
@@ -288,6 +290,12 @@ impl Place {
         std::iter::once(self.pool).chain(self.limited)
     }
 
+    /// Others may be claimed.
+    pub(super) fn tell_room(&self) {
+        self.rooms.tell_others(self.who, self.bounds());
+        self.rooms.inboxes[self.who].room();
+    }
+
     /// Its code has stopped and its end cannot be written yet: the others may use the room.
     pub(super) fn lend(&self) {
         if !self.lent.load(SeqCst) {
@@ -321,8 +329,7 @@ impl Drop for Place {
         for bound in self.bounds() {
             self.rooms.bounds[bound].sides[self.who].count(lent).fetch_sub(1, SeqCst);
         }
-        self.rooms.tell_others(self.who, self.bounds());
-        self.rooms.inboxes[self.who].room();
+        self.tell_room();
     }
 }
 

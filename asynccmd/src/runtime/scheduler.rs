@@ -193,9 +193,9 @@ impl Scheduler {
             let mut room_of: Vec<Option<usize>> = vec![None; self.kinds.len()];
             for (id, position) in wanted {
                 let kind = &mut self.kinds[position];
-                let capacity = || self.pools[kind.pool].capacity();
+                let pool = &self.pools[kind.pool];
                 let in_pool = room_in[kind.pool]
-                    .get_or_insert_with(|| planning.ask(kind.pool, capacity()).free);
+                    .get_or_insert_with(|| room_in_pool(&mut planning, kind.pool, pool).0);
                 let of_type = room_of[position].get_or_insert_with(|| kind.ask(&mut planning));
                 if *in_pool == 0 || *of_type == 0 {
                     // Stays PENDING; the next claim with room finds it.
@@ -250,10 +250,10 @@ impl Scheduler {
                 planning.withdraw(at);
                 continue;
             }
-            let room = planning.ask(at, pool.capacity());
+            let (free, whole) = room_in_pool(planning, at, pool);
             // Not worth a claim while less than half of what it takes is free and its workers have work.
-            if room.free * 2 >= room.part || !pool.has_ready() {
-                asked.extend(share(room.free, askers, self.plan.turn));
+            if free * 2 >= whole || !pool.has_ready() {
+                asked.extend(share(free, askers, self.plan.turn));
             }
         }
         asked
@@ -443,6 +443,15 @@ impl Scheduler {
         }
         at.max(now + Duration::from_millis(1))
     }
+}
+
+/// How many more rows may be claimed for a pool, and of how many in all: what its workers start soon, in
+/// equal parts for all databases that ask, within what this one may hold.
+fn room_in_pool(planning: &mut Planning<'_>, at: usize, pool: &Workers) -> (usize, usize) {
+    let room = planning.ask(at, pool.capacity());
+    let (ahead, more) = pool.ahead(planning.reserved(at));
+    let part = |of: usize| of.div_ceil(room.asking);
+    (room.free.min(part(more)), room.part.min(part(ahead)))
 }
 
 struct Claimed {

@@ -19,6 +19,7 @@ of_one_kind! {
     a_pool_bounds_both_together,
     a_type_limit_bounds_both_together,
     both_get_a_fair_part,
+    both_get_a_fair_part_of_quick_work,
     both_take_turns_at_one_worker,
     one_that_is_away_holds_up_no_other,
     ready_commands_go_back_where_they_are_from,

@@ -1,8 +1,9 @@
 //! RUNNING → where each attempt's ending says.
 //!
-//! A batch is one statement where all of it ends in the same plain way, else one transaction. What may
-//! wait for another transaction's unique key goes after it, row by row, and waits for a moment only; so
-//! does every row of a batch that the database has refused.
+//! A batch is one statement where all of it ends in the same plain way, else one transaction. Rows are
+//! written without being locked before; where one of them is locked by somebody else, a second try picks
+//! those that are not. What may wait for another transaction's unique key goes after it, row by row, and
+//! waits for a moment only; so does every row of a batch that the database has refused.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -33,7 +34,12 @@ pub(super) async fn finish(
     let (mut apart, together): (Vec<_>, Vec<_>) =
         (0..endings.len()).partition(|at| waits(endings[*at]));
     if !together.is_empty() {
-        match batch(conn, endings, &together, outstanding, false).await.map_err(classify) {
+        let mut went =
+            batch(conn, endings, &together, outstanding, By::Ways).await.map_err(classify);
+        if let Err(StoreError::Busy(_)) = went {
+            went = batch(conn, endings, &together, outstanding, By::Rows).await.map_err(classify);
+        }
+        match went {
             Ok(went) => {
                 for (at, went) in went {
                     match went {
@@ -78,7 +84,7 @@ fn waits(ending: &Ending) -> bool {
 
 /// One row in a transaction that does not wait for long.
 async fn by_itself(conn: &mut Wire<'_>, endings: &[&Ending], at: usize) -> Ended {
-    match batch(conn, endings, &[at], &[], true).await.map_err(classify) {
+    match batch(conn, endings, &[at], &[], By::OneRow).await.map_err(classify) {
         Ok(went) => match went.into_iter().next() {
             Some((_, Went::To(ended))) => ended,
             _ => Ended::Locked,
@@ -106,6 +112,17 @@ enum Went {
     Nowhere,
 }
 
+/// How the rows of a batch are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// Each way of ending by the shortest statement that there is. A locked row refuses all of it.
+    Ways,
+    /// All by the statement for every way, which passes over locked rows.
+    Rows,
+    /// One row by that statement. It may wait for another transaction's unique key.
+    OneRow,
+}
+
 /// Ends rows in one transaction, and deletes the receipts of which it has ended all that is
 /// outstanding.
 async fn batch(
@@ -113,11 +130,16 @@ async fn batch(
     endings: &[&Ending],
     positions: &[usize],
     outstanding: &[(Token, usize)],
-    alone: bool,
+    by: By,
 ) -> Result<Vec<(usize, Went)>, sqlx::Error> {
+    let alone = by == By::OneRow;
     let mut ways: HashMap<Way, Vec<usize>> = HashMap::new();
+    // Two claims of one command can end in the same batch; one of them is fenced.
+    let mut ids = HashSet::with_capacity(positions.len());
     for &at in positions {
-        ways.entry(Way::of(endings[at])).or_default().push(at);
+        let first = ids.insert(endings[at].id);
+        let way = if by == By::Ways && first { Way::of(endings[at]) } else { Way::Row };
+        ways.entry(way).or_default().push(at);
     }
     let follow_ups = positions.iter().any(|at| !follow_ups_of(endings[*at]).is_empty());
     let mut batch = Batch { endings, alone, went: HashMap::new() };
@@ -196,8 +218,8 @@ struct Batch<'e> {
 }
 
 impl<'e> Batch<'e> {
-    /// One statement is a transaction by itself, with its receipts. Rows that it finds fenced, locked or
-    /// to be killed need another one; the first is committed by then, so that no error of the second
+    /// One statement is a transaction by itself, with its receipts. Rows that it finds fenced or to be
+    /// killed need another one; the first is committed by then, so that no error of the second
     /// may hide it.
     async fn in_one_statement(
         &mut self,

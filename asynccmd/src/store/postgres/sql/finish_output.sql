@@ -1,4 +1,4 @@
--- The same as `finish_success` for rows with an output.
+-- The same as `finish_success` for rows with an output, of which locked ones are passed over.
 -- $1 ids, $2 the token of each, $3 tokens, $4 how many rows of each are not acknowledged,
 -- $5 the result of each row
 with given as materialized (
