@@ -120,18 +120,19 @@ impl Rooms {
         }
     }
 
-    /// Gives so much of these bounds to the others. What nobody else can use stays as it is.
-    fn lend(&self, who: usize, counts: impl Iterator<Item = (usize, usize)> + Clone) -> bool {
-        if self.inboxes.len() == 1 {
-            return false;
-        }
+    /// There is one database, and nobody to lend to.
+    fn is_alone(&self) -> bool {
+        self.inboxes.len() == 1
+    }
+
+    /// Gives so much of these bounds to the others.
+    fn lend(&self, who: usize, counts: impl Iterator<Item = (usize, usize)> + Clone) {
         for (bound, count) in counts.clone() {
             let side = &self.bounds[bound].sides[who];
             side.lent.fetch_add(count, SeqCst);
             side.held.fetch_sub(count, SeqCst);
         }
         self.tell_others(who, counts.map(|(bound, _)| bound));
-        true
     }
 }
 
@@ -228,9 +229,21 @@ impl Reservation {
     /// The answer takes too long: the others may use the room. Rows that come all the same have to
     /// [regain](Place::regain) it.
     pub(super) fn lend(&mut self) {
-        if !self.lent {
-            self.lent = self.rooms.lend(self.who, counts(&self.left));
+        if self.lent || self.rooms.is_alone() {
+            return;
         }
+        // Before the others are told of it.
+        self.unreserve();
+        self.rooms.lend(self.who, counts(&self.left));
+        self.lent = true;
+    }
+
+    /// Counts no longer as a claim under way.
+    fn unreserve(&mut self) {
+        for (bound, count) in counts(&self.whole) {
+            self.rooms.bounds[bound].reserved.fetch_sub(count, SeqCst);
+        }
+        self.whole.fill(0);
     }
 
     pub(super) fn is_lent(&self) -> bool {
@@ -262,9 +275,7 @@ impl Drop for Reservation {
         for (bound, count) in counts(&self.left) {
             self.rooms.bounds[bound].sides[self.who].count(self.lent).fetch_sub(count, SeqCst);
         }
-        for (bound, count) in counts(&self.whole) {
-            self.rooms.bounds[bound].reserved.fetch_sub(count, SeqCst);
-        }
+        self.unreserve();
         self.rooms.tell_others(self.who, counts(&self.left).map(|(bound, _)| bound));
     }
 }
@@ -298,9 +309,8 @@ impl Place {
 
     /// Its code has stopped and its end cannot be written yet: the others may use the room.
     pub(super) fn lend(&self) {
-        if !self.lent.load(SeqCst) {
-            let lent = self.rooms.lend(self.who, self.bounds().map(|bound| (bound, 1)));
-            self.lent.store(lent, SeqCst);
+        if !self.rooms.is_alone() && !self.lent.swap(true, SeqCst) {
+            self.rooms.lend(self.who, self.bounds().map(|bound| (bound, 1)));
         }
     }
 
@@ -432,6 +442,7 @@ mod tests {
         claim.lend();
         rooms.withdraw(0);
         assert!(told(&rooms, 1));
+        assert_eq!(rooms.plan(1).reserved(POOL), 0);
         assert_eq!((free(&rooms, 0, 2), free(&rooms, 1, 2)), (0, 2));
         let taken = reserve(&rooms, 1, 1);
         let [mut fits, mut late] = [0; 2].map(|_| claim.place(POOL, Some(TYPE)));
