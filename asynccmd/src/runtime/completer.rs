@@ -3,10 +3,10 @@
 //! Floor 5: imports floors 0 to 4 and the base of its own. At once when idle; while batches follow
 //! one another, after at most [`LINGER`] or with [`ENOUGH`] rows.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::{HashMap, HashSet};
 use tokio::sync::mpsc;
 
 use super::hooks::OnDead;
@@ -141,7 +141,7 @@ impl Completer {
         outstanding: &[(Token, usize)],
     ) -> Vec<Finished> {
         let mut again = Vec::new();
-        let mut ended_of: HashMap<Token, usize> = HashMap::new();
+        let mut ended_of: HashMap<Token, usize> = HashMap::default();
         let (mut acknowledged, mut places) = (Vec::new(), Vec::new());
         let (mut due_here, mut due) = (Vec::new(), Vec::new());
         let mut dead = Vec::new();

@@ -3,7 +3,6 @@
 //! Floor 5: imports floors 0 to 3 and, of its own, pool and what lies below it. Sleeps until a
 //! wake-up, freed room, the next known due time, or the poll.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -323,7 +322,7 @@ impl Scheduler {
     ) -> Result<Claimed, StoreError> {
         match self.faults.claim_reply(claim) {
             Ok(Claim::Rows { rows, next_due, whole, dead }) => {
-                let ids: HashSet<_> = rows.iter().map(|row| row.id).collect();
+                let ids = rows.iter().map(|row| row.id).collect();
                 self.ledger.claimed(token, ids);
                 self.trouble.over();
                 Ok(Claimed { rows, next_due, whole, dead })

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::Serialize;
-use sqlx::Row as _;
 use sqlx::mysql::MySqlRow;
+use sqlx::{Decode, MySql, Row as _};
 
 use crate::command::{Due, FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
@@ -125,27 +125,32 @@ fn time(row: &MySqlRow, column: impl sqlx::ColumnIndex<MySqlRow>) -> Result<Date
     row.try_get::<NaiveDateTime, _>(column).map(|time| time.and_utc())
 }
 
+/// A column of a claim. Its type is that of the table and the statement, and is not asked for again.
+fn column<'r, T: Decode<'r, MySql>>(row: &'r MySqlRow, at: usize) -> Result<T> {
+    row.try_get_unchecked(at)
+}
+
 pub(super) fn claimed(row: &MySqlRow) -> Result<ClaimedRow> {
     Ok(ClaimedRow {
-        id: id(row, 0)?,
-        uid: uid(row, 1)?,
-        stored_type: row.try_get(2)?,
-        biz_key: row.try_get(3)?,
-        payload: row.try_get(4)?,
-        metadata: row.try_get(5)?,
-        max_retry: count(row.try_get(6)?),
-        retry_count: count(row.try_get(7)?),
-        crash_count: count(row.try_get(8)?),
-        run_no: count(row.try_get(9)?),
-        created_at: time(row, 10)?,
-        payload_version: count(row.try_get(11)?),
+        id: CommandId(column(row, 0)?),
+        uid: Uid::from_slice(column(row, 1)?).ok_or_else(|| corrupt("uid"))?,
+        stored_type: column(row, 2)?,
+        biz_key: column(row, 3)?,
+        payload: column(row, 4)?,
+        metadata: column(row, 5)?,
+        max_retry: count(column(row, 6)?),
+        retry_count: count(column(row, 7)?),
+        crash_count: count(column(row, 8)?),
+        run_no: count(column(row, 9)?),
+        created_at: column::<NaiveDateTime>(row, 10)?.and_utc(),
+        payload_version: count(column(row, 11)?),
     })
 }
 
 /// What a claim orders its rows by: level, due time, number. A date that is none (`0000-00-00`, edited
 /// by hand) comes first, as it does in the index.
 pub(super) fn claim_order(row: &MySqlRow) -> Result<(i64, NaiveDateTime, i64)> {
-    Ok((row.try_get(12)?, row.try_get(13).unwrap_or(NaiveDateTime::MIN), row.try_get(0)?))
+    Ok((column(row, 12)?, column(row, 13).unwrap_or(NaiveDateTime::MIN), column(row, 0)?))
 }
 
 pub(super) fn command(row: &MySqlRow) -> Result<CommandRow> {

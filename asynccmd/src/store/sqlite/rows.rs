@@ -4,8 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{Decode, Row as _, Sqlite};
 
 use crate::command::{FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
@@ -100,26 +100,31 @@ fn time(row: &SqliteRow, column: &str) -> Result<DateTime<Utc>> {
     row.try_get(column).map(from_micros)
 }
 
+/// A column of a claim. Its type is that of the table, which is strict, and is not asked for again.
+fn column<'r, T: Decode<'r, Sqlite>>(row: &'r SqliteRow, at: usize) -> Result<T> {
+    row.try_get_unchecked(at)
+}
+
 pub(super) fn claimed(row: &SqliteRow) -> Result<ClaimedRow> {
     Ok(ClaimedRow {
-        id: id(row, 0)?,
-        uid: uid(row, 1)?,
-        stored_type: row.try_get(2)?,
-        biz_key: row.try_get(3)?,
-        payload: row.try_get(4)?,
-        metadata: row.try_get(5)?,
-        max_retry: count(row.try_get(6)?),
-        retry_count: count(row.try_get(7)?),
-        crash_count: count(row.try_get(8)?),
-        run_no: count(row.try_get(9)?),
-        created_at: from_micros(row.try_get(10)?),
-        payload_version: count(row.try_get(13)?),
+        id: CommandId(column(row, 0)?),
+        uid: Uid::from_slice(column(row, 1)?).ok_or_else(|| corrupt("uid"))?,
+        stored_type: column(row, 2)?,
+        biz_key: column(row, 3)?,
+        payload: column(row, 4)?,
+        metadata: column(row, 5)?,
+        max_retry: count(column(row, 6)?),
+        retry_count: count(column(row, 7)?),
+        crash_count: count(column(row, 8)?),
+        run_no: count(column(row, 9)?),
+        created_at: from_micros(column(row, 10)?),
+        payload_version: count(column(row, 13)?),
     })
 }
 
 /// What a claim orders its rows by: level, due time, number.
 pub(super) fn claim_order(row: &SqliteRow) -> Result<(i64, i64, i64)> {
-    Ok((row.try_get(11)?, row.try_get(12)?, row.try_get(0)?))
+    Ok((column(row, 11)?, column(row, 12)?, column(row, 0)?))
 }
 
 pub(super) fn command(row: &SqliteRow) -> Result<CommandRow> {
