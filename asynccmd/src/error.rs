@@ -234,7 +234,7 @@ pub enum FinishError {
     },
     /// The transaction is not on the database that holds the command.
     #[error(
-        "the transaction is on another database than command {0}; begin it on the pool that the runtime was built with"
+        "the transaction is on another database than command {0}; begin it by `ctx.client().begin()`, which is on the command's own"
     )]
     OtherDatabase(CommandId),
     /// The context belongs to no stored command (`testing::run_inline`), or it has already ended.

@@ -15,6 +15,20 @@ macro_rules! conformance {
                 require_and_a_second_handler_are_said_at_the_start,
                 a_declaration_outlives_its_older_rows,
             }
+            also {
+                commands_of_both_run,
+                a_pool_bounds_both_together,
+                a_type_limit_bounds_both_together,
+                both_get_a_fair_part,
+                both_get_a_fair_part_of_quick_work,
+                both_take_turns_at_one_worker,
+                one_that_is_away_holds_up_no_other,
+                ready_commands_go_back_where_they_are_from,
+                what_a_command_does_stays_in_its_database,
+                immediate_commands_start_in_each,
+                a_start_is_on_all_or_none,
+                a_shutdown_gives_back_in_each,
+            }
             submit {
                 a_rolled_back_command_never_existed,
                 a_dropped_transaction_never_existed,

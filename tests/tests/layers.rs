@@ -53,6 +53,7 @@ const ONE_WAY: &[(&str, &[&str])] = &[(
     &[
         "builder",
         "engine",
+        "instance",
         // Side by side, see APART.
         "scheduler",
         "keeper",
@@ -70,6 +71,7 @@ const ONE_WAY: &[(&str, &[&str])] = &[(
         "plan",
         "room",
         "share",
+        "speed",
         "inbox",
         "ledger",
         "lease",

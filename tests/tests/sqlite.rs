@@ -163,3 +163,24 @@ async fn progress_never_waits_for_a_writer() {
     tx.rollback().await.unwrap();
     at.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_lets_nobody_register_leaves_no_other_registered() {
+    let (one, two) = (OnSqlite::create().await, OnSqlite::create().await);
+    let options =
+        OnSqlite::options(&two.dir.path().join("test.db")).busy_timeout(Duration::from_millis(20));
+    let hasty = SqlitePool::connect_with(options).await.unwrap();
+    let held = two.hold_everything().await;
+    let builder = || {
+        let builder = Runtime::builder(one.database()).also(&hasty).registry(registry());
+        builder.state(Log::default()).state(Gate::default())
+    };
+    let refused = builder().start().await.unwrap_err();
+    let StartError::OneOf { position: 2, count: 2, source, .. } = refused else {
+        panic!("{refused}");
+    };
+    assert!(matches!(source, StoreError::Busy(_)), "{source}");
+    assert_eq!(one.number("select count(*) from async_command_instance").await, 0);
+    held.rollback().await.unwrap();
+    builder().start().await.unwrap().shutdown().await;
+}

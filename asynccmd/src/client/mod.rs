@@ -248,6 +248,11 @@ impl ClientBuilder {
         self
     }
 
+    /// These settings for a client on another database.
+    pub(crate) fn on(self, database: Database) -> Self {
+        Self { database, ..self }
+    }
+
     /// The client.
     pub fn build(self) -> Client {
         let (database, rules) = (self.database, self.rules);

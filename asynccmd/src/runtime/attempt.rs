@@ -36,13 +36,15 @@ pub(super) struct Job {
     pub(super) token: Token,
     /// Of its command in the registry.
     pub(super) position: usize,
+    /// What runs it: that of its database.
+    pub(super) attempt: Arc<Attempt>,
     pub(super) lease: Arc<Lease>,
     pub(super) place: Place,
     /// Held by a suspect until it ends.
     pub(super) lane: Option<Arc<()>>,
 }
 
-/// Runs attempts; one for all pools.
+/// Runs attempts; one a database, for all pools.
 pub(super) struct Attempt {
     pub(super) registry: Registry,
     pub(super) state: Arc<State>,
@@ -56,6 +58,8 @@ pub(super) struct Attempt {
     pub(super) retention: Duration,
     /// The wait of a row whose earlier attempt has not stopped here yet.
     pub(super) settle: Duration,
+    /// Which database it is, in logs, where there are several.
+    pub(super) within: tracing::Span,
 }
 
 /// A payload as its row has it.
@@ -121,6 +125,7 @@ impl Attempt {
             }),
         ));
         let span = tracing::info_span!(
+            parent: &self.within,
             "command",
             id = %row.id,
             r#type = spec.command_type,

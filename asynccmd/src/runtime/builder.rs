@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,7 @@ use super::config::{Config, ConfigError, Overflow, Poll};
 use super::engine::{self, Engine, NotStarted};
 use super::faults::Faults;
 use super::hooks::{Around, Next, OnDead};
+use super::instance::{Found, Shared};
 use super::pool::Pool;
 use crate::client::{Client, ClientBuilder};
 use crate::command::{Command, Context, Done, State};
@@ -38,6 +39,31 @@ pub enum StartError {
     /// The database cannot be worked on.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// One of several databases cannot be worked on. The instances that the others had by then were taken
+    /// back.
+    #[error("database {position} of {count} ({kind}): {source}")]
+    OneOf {
+        /// Which of them, counted from 1: the builder's own, then those of `also` in their order.
+        position: usize,
+        /// How many there are.
+        count: usize,
+        /// What sqlx calls its kind.
+        kind: &'static str,
+        /// Why not.
+        source: StoreError,
+    },
+    /// A database was given twice.
+    #[error(
+        "database {second} is database {first} again ({kind}): they have the same identity; give each database once, and if one was made as a copy of the other, give the copy an identity of its own: `update async_command_migration set name = 'any other text' where version = 0`"
+    )]
+    SameDatabase {
+        /// The position of the first one, counted from 1.
+        first: usize,
+        /// The position of the second one.
+        second: usize,
+        /// What sqlx calls their kind.
+        kind: &'static str,
+    },
     /// The operating system gave no thread.
     #[error("the runtime's threads could not be started")]
     Thread(#[source] io::Error),
@@ -46,7 +72,11 @@ pub enum StartError {
 impl fmt::Debug for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)?;
-        let mut source = std::error::Error::source(self);
+        let mut source = match self {
+            // Its text is in this one's.
+            Self::OneOf { source, .. } => std::error::Error::source(source),
+            _ => std::error::Error::source(self),
+        };
         while let Some(error) = source {
             write!(f, ": {error}")?;
             source = error.source();
@@ -58,7 +88,8 @@ impl fmt::Debug for StartError {
 /// Settings of a [`Runtime`]; see [`Runtime::builder`].
 #[must_use = "a builder does nothing until `.start().await`"]
 pub struct RuntimeBuilder {
-    database: Database,
+    /// At least one.
+    databases: Vec<Database>,
     config: Config,
     state: State,
     registry: Option<Registry>,
@@ -76,7 +107,7 @@ impl RuntimeBuilder {
         let database = database.anew();
         Self {
             client: Client::builder(database.clone()),
-            database,
+            databases: vec![database],
             config: Config::default(),
             state: State::new(),
             registry: None,
@@ -85,6 +116,65 @@ impl RuntimeBuilder {
             on_dead: OnDead::default(),
             faults: Faults::none(),
         }
+    }
+
+    /// Claims from this database too, of whatever kind it is: for a business that is sharded over several,
+    /// each with its own table of commands. Its tables have to be [migrated](crate::migrate) as well.
+    ///
+    /// ```
+    /// # use asynccmd::{command, CommandError, Context, Pool, Runtime};
+    /// #[command(type = "order.ship", mode = "async_pool", pool = "carrier")]
+    /// async fn ship(order: i64, ctx: &Context) -> Result<(), CommandError> {
+    ///     let mut tx = ctx.client().begin::<sqlx::Sqlite>().await?; // on the shard that the command is in
+    ///     sqlx::query("update orders set shipped = true where id = ?")
+    ///         .bind(order)
+    ///         .execute(&mut *tx)
+    ///         .await?;
+    ///     ctx.finish_in(&mut tx, ()).await?;
+    ///     tx.commit().await?;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let mut shards = Vec::new();
+    /// # for name in ["north", "south"] {
+    /// #     let file = format!("sqlite:{}?mode=rwc", directory.path().join(name).display());
+    /// #     shards.push(sqlx::SqlitePool::connect(&file).await?);
+    /// #     asynccmd::migrate(&shards[shards.len() - 1]).await?;
+    /// #     sqlx::query("create table orders (id integer primary key, shipped boolean)").execute(shards.last().unwrap()).await?;
+    /// # }
+    /// # let [north, south] = <[_; 2]>::try_from(shards).unwrap();
+    /// let runtime = Runtime::builder(north)
+    ///     .also(south)
+    ///     .pool(Pool::new("carrier").workers(4)) // four shipments at once, from whichever shard
+    /// #   .registry(asynccmd::Registry::builder().add::<Ship>().build())
+    ///     .start()
+    ///     .await?;
+    /// let order = 41;
+    /// let shard = &runtime.clients()[order as usize % 2];
+    /// submit_ship(shard, order).await?;
+    /// runtime.shutdown().await;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// There is one set of handlers, state, hooks, pools and limits: a pool's workers and a
+    /// [`type_limit`](Self::type_limit) bound the attempts of all databases together. While several have
+    /// commands due for a pool, each may have an equal part of it (the workers, and what is claimed ahead of
+    /// them; of a limited type, of its limit); what does not divide goes round, to the one that was served
+    /// the longest ago. What one has no commands for is the others', until it has some: then its part comes
+    /// to it as attempts end. Priorities order the types within a database's part.
+    ///
+    /// Everything else is each database's own. The runtime is an instance in each of them, with its own
+    /// lease, [client](Runtime::clients), polls, recovery and retention. In a handler `ctx.client()`, a
+    /// `#[state] client: Client`, follow-ups, `finish_in` and progress are of the database that the command
+    /// is in; a pool of sqlx's that a handler takes as state is the same one for all of them. One that is
+    /// slow or away holds up no other: what it has reserved or finished and does not answer for within a
+    /// second is lent to the others, as long as that lasts.
+    pub fn also(mut self, database: impl Into<Database>) -> Self {
+        self.databases.push(database.into().anew());
+        self
     }
 
     /// A name for people, in the instance's row: 1 to 128 characters. Default: the process id.
@@ -107,7 +197,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Runs at most `limit` attempts of this type at once in this instance, within its pool; at least 1.
+    /// Runs at most `limit` attempts of this type at once in this runtime, within its pool; at least 1.
     pub fn type_limit(mut self, command_type: impl Into<String>, limit: usize) -> Self {
         self.config.type_limits.push((command_type.into(), limit));
         self
@@ -202,13 +292,13 @@ impl RuntimeBuilder {
         self
     }
 
-    /// The longest payload that this runtime's client takes, in bytes of JSON. Default: 1 MiB.
+    /// The longest payload that this runtime's clients take, in bytes of JSON. Default: 1 MiB.
     pub fn max_payload(mut self, bytes: usize) -> Self {
         self.client = self.client.max_payload(bytes);
         self
     }
 
-    /// The owner of commands submitted by this runtime's client. Default: none.
+    /// The owner of commands submitted by this runtime's clients. Default: none.
     pub fn owner(mut self, name: impl Into<String>) -> Self {
         self.client = self.client.owner(name);
         self
@@ -222,11 +312,12 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Starts the runtime. When this returns, it is registered and claims.
+    /// Starts the runtime. When this returns, it is registered and claims: in all of its databases, else it
+    /// is left registered in none.
     ///
     /// # Errors
     /// [`StartError`]: the first setting that is outside of its range; or everything that is wrong between
-    /// commands and runtime, at once; or what the database says.
+    /// commands and runtime, at once; or what the first database says that cannot be worked on.
     pub async fn start(self) -> Result<Runtime, StartError> {
         self.config.validate()?;
         let registry = self.registry.unwrap_or_else(Registry::collect);
@@ -245,29 +336,30 @@ impl RuntimeBuilder {
                     .collect::<Vec<_>>(),
             },
         )?;
-        let identity = self.database.store.check().await?;
+        let databases = Self::check(&self.databases, &self.client).await?;
+        let refused = {
+            let kinds: Vec<_> = self.databases.iter().map(Database::kind).collect();
+            move |at, source| Self::refused(&kinds, at, source)
+        };
         let (started, starts) = oneshot::channel();
         let (stopped, stops) = watch::channel(false);
         let stop = CancellationToken::new();
         // Whoever gives up this future leaves no runtime behind that nobody can stop.
         let given_up = stop.clone().drop_guard();
-        let engine = Engine {
-            store: Arc::clone(&self.database.store),
+        let shared = Shared {
             config: Arc::new(self.config),
             registry,
             state: self.state,
             hooks: self.hooks,
             on_dead: self.on_dead,
-            client: self.client.build(),
-            identity,
             faults: self.faults,
-            stop: stop.clone(),
-            stopped,
+            several: databases.len() > 1,
         };
+        let engine = Engine { databases, shared, stop: stop.clone(), stopped };
         engine::spawn(engine, started).map_err(StartError::Thread)?;
-        let (client, port) = match starts.await {
-            Ok(Ok(started)) => started,
-            Ok(Err(NotStarted::Store(error))) => return Err(error.into()),
+        let (clients, ports) = match starts.await {
+            Ok(Ok(started)) => started.into_iter().unzip(),
+            Ok(Err(NotStarted::Store(at, error))) => return Err(refused(at, error)),
             Ok(Err(NotStarted::Thread(error))) => return Err(StartError::Thread(error)),
             Err(_) => {
                 let ended = io::Error::other("the runtime's thread ended at its start");
@@ -275,7 +367,37 @@ impl RuntimeBuilder {
             }
         };
         given_up.disarm();
-        Ok(Runtime { client, port, stop, stopped: stops })
+        Ok(Runtime { clients, ports, stop, stopped: stops })
+    }
+
+    /// Whether all of them can be worked on, and each is another one.
+    async fn check(
+        databases: &[Database],
+        client: &ClientBuilder,
+    ) -> Result<Vec<Found>, StartError> {
+        let kinds: Vec<_> = databases.iter().map(Database::kind).collect();
+        let checks = join_all(databases.iter().map(|database| database.store.check())).await;
+        let mut found: Vec<Found> = Vec::new();
+        for (at, (database, identity)) in databases.iter().zip(checks).enumerate() {
+            let identity = identity.map_err(|error| Self::refused(&kinds, at, error))?;
+            if let Some(first) = found.iter().position(|known| known.identity == identity) {
+                let (first, second) = (first + 1, at + 1);
+                return Err(StartError::SameDatabase { first, second, kind: kinds[at] });
+            }
+            let client = client.clone().on(database.clone()).build();
+            found.push(Found { store: Arc::clone(&database.store), client, identity });
+        }
+        Ok(found)
+    }
+
+    /// What one of the databases, of these kinds, says; which one it is needs no word where there is one.
+    fn refused(kinds: &[&'static str], at: usize, source: StoreError) -> StartError {
+        match kinds {
+            [_] => source.into(),
+            _ => {
+                StartError::OneOf { position: at + 1, count: kinds.len(), kind: kinds[at], source }
+            }
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::hooks::OnDead;
 use super::inbox::Inbox;
 use super::ledger::{Ledger, Running};
 use super::pulse::{Pulse, Trouble};
+use super::room::PATIENCE;
 use crate::client::Client;
 use crate::command::FailureKind;
 use crate::command::ports::Committed;
@@ -75,12 +76,17 @@ impl Completer {
         let (mut aside, mut again_at) = (Vec::new(), Instant::now());
         let mut written = Instant::now();
         loop {
-            let more = self.pulse.during(ends.recv_many(&mut batch, BATCH));
             let until = tokio::time::Instant::from_std(again_at);
-            let came = tokio::select! {
-                biased;
-                came = more => came,
-                () = tokio::time::sleep_until(until), if !aside.is_empty() => 0,
+            let came = if batch.is_empty() {
+                let more = self.pulse.during(ends.recv_many(&mut batch, BATCH));
+                tokio::select! {
+                    biased;
+                    came = more => came,
+                    () = tokio::time::sleep_until(until), if !aside.is_empty() => 0,
+                }
+            } else {
+                // They came while a write took long.
+                batch.len()
             };
             if came == 0 && aside.is_empty() {
                 return;
@@ -104,7 +110,7 @@ impl Completer {
                 self.pulse.during(tokio::time::sleep_until(until)).await;
                 continue;
             }
-            let left = self.write(std::mem::take(&mut batch)).await;
+            let left = self.write(std::mem::take(&mut batch), &mut ends, &mut batch).await;
             written = Instant::now();
             // Counted from the first that is set aside: those that follow do not put it off.
             if aside.is_empty() {
@@ -114,12 +120,31 @@ impl Completer {
         }
     }
 
-    /// Writes a batch; returns what has to be tried again.
-    async fn write(&self, batch: Vec<Finished>) -> Vec<Finished> {
+    /// Writes a batch; returns what has to be tried again. If that takes long, what ends meanwhile goes
+    /// to the `next` one.
+    async fn write(
+        &self,
+        batch: Vec<Finished>,
+        ends: &mut mpsc::UnboundedReceiver<Finished>,
+        next: &mut Vec<Finished>,
+    ) -> Vec<Finished> {
         let endings: Vec<&Ending> = batch.iter().map(|finished| &finished.ending).collect();
         let tokens: HashSet<_> = endings.iter().map(|ending| ending.token).collect();
         let outstanding = self.ledger.outstanding(tokens);
-        match self.pulse.during(self.store.finish(&endings, &outstanding)).await {
+        let ended = {
+            let write = self.pulse.during(self.store.finish(&endings, &outstanding));
+            let mut write = std::pin::pin!(write);
+            loop {
+                if let Ok(ended) = tokio::time::timeout(PATIENCE, &mut write).await {
+                    break ended;
+                }
+                while let Ok(finished) = ends.try_recv() {
+                    next.push(finished);
+                }
+                batch.iter().chain(&*next).for_each(|finished| finished.place.lend());
+            }
+        };
+        match ended {
             Ok(ended) => {
                 self.trouble.over();
                 self.acknowledge(batch, ended, &outstanding).await
@@ -128,6 +153,7 @@ impl Completer {
                 // Kept, and tried until the database answers: a late finish counts as long as the row
                 // is held, and one that comes too late is fenced. Others would fare no better now.
                 self.trouble.met("finish", &error);
+                batch.iter().for_each(|finished| finished.place.lend());
                 self.pulse.during(tokio::time::sleep(PAUSE)).await;
                 batch
             }
@@ -166,6 +192,7 @@ impl Completer {
                     }
                 }
                 Ended::Locked => {
+                    finished.place.lend();
                     again.push(finished);
                     continue;
                 }

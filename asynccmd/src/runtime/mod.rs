@@ -3,11 +3,15 @@
 //! Floor 5: imports floors 0 to 4. Within it the arrows run one way:
 //!
 //! ```text
-//! builder → engine → scheduler → pool → attempt → completer     a command's way
-//!                  → keeper, recovery, retention, progress      beside it, none in its way
+//! builder → engine → instance → scheduler → pool → attempt → completer     a command's way
+//!                             → keeper, recovery, retention, progress      beside it, none in its way
 //! base, imported by all of them: conclusion, config, faults, hooks, inbox,
-//!                              lease, ledger, plan, pulse, room, share
+//!                              lease, ledger, plan, pulse, room, share, speed
 //! ```
+//!
+//! A runtime is an instance on each of its databases. The engine makes what they share: the pools with
+//! their threads and queues, and the bounds of both pools and types (`room`). All else is an instance's
+//! own, and a job carries what runs it, so that no worker knows of databases.
 
 mod attempt;
 mod builder;
@@ -18,6 +22,7 @@ mod engine;
 mod faults;
 mod hooks;
 mod inbox;
+mod instance;
 mod keeper;
 mod lease;
 mod ledger;
@@ -32,6 +37,7 @@ mod retention;
 mod room;
 mod scheduler;
 mod share;
+mod speed;
 
 use std::fmt;
 use std::sync::Arc;
@@ -54,14 +60,16 @@ use port::Port;
 /// One running instance: it claims due commands of the types it has handlers for, runs them, and
 /// finishes them.
 ///
-/// A process can hold several, on one database or on many. The runtime has threads of its own; it
+/// A process can hold several, on one database or on many; and one runtime can work on several databases,
+/// by [`also`](RuntimeBuilder::also), as an instance on each. The runtime has threads of its own; it
 /// needs the caller's tokio runtime only to be started and awaited.
 ///
 /// Dropped, it shuts down in the background without anybody waiting for it; end it with
 /// [`shutdown`](Self::shutdown) or [`shutdown_on_signal`](Self::shutdown_on_signal).
 pub struct Runtime {
-    client: Client,
-    port: Arc<Port>,
+    /// By database, at least one.
+    clients: Vec<Client>,
+    ports: Vec<Arc<Port>>,
     stop: CancellationToken,
     stopped: watch::Receiver<bool>,
 }
@@ -87,14 +95,28 @@ impl Runtime {
         RuntimeBuilder::new(database.into())
     }
 
-    /// A client whose commits start immediate commands here and wake this runtime's scheduler.
+    /// A client whose commits start immediate commands here and wake this runtime's scheduler. With several
+    /// databases, that of the first one.
     pub fn client(&self) -> Client {
-        self.client.clone()
+        self.clients[0].clone()
     }
 
-    /// The id that this runtime claims under now. It changes when the lease is lost.
+    /// Such a client for each database: the builder's own, then those of [`also`](RuntimeBuilder::also) in
+    /// their order. Each one's `admin()` speaks of its own database, health and probes too.
+    pub fn clients(&self) -> &[Client] {
+        &self.clients
+    }
+
+    /// The id that this runtime claims under now. It changes when the lease is lost. With several databases,
+    /// that in the first one.
     pub fn instance(&self) -> InstanceId {
-        self.port.instance()
+        self.ports[0].instance()
+    }
+
+    /// The ids that this runtime claims under now, one in each database, in the order of
+    /// [`clients`](Self::clients).
+    pub fn instances(&self) -> Vec<InstanceId> {
+        self.ports.iter().map(|port| port.instance()).collect()
     }
 
     /// Shuts down: claims no more and gives ready commands back at once; lets attempts run for the
@@ -102,6 +124,9 @@ impl Runtime {
     /// are written. A plain `fn`, or an async one that blocks its thread, cannot be cancelled: its
     /// command stays with this instance until the code returns or the process ends, and is then given
     /// back uncounted.
+    ///
+    /// Several databases are shut down at the same time, within the same `grace`: one that gives no answer
+    /// keeps no other from its end.
     ///
     /// A second call waits for the same end.
     pub async fn shutdown(&self) {
@@ -126,8 +151,8 @@ impl Runtime {
 
     /// For `testing::drain`.
     #[cfg(feature = "testing")]
-    pub(crate) fn port(&self) -> &Port {
-        &self.port
+    pub(crate) fn ports(&self) -> &[Arc<Port>] {
+        &self.ports
     }
 }
 
@@ -139,7 +164,7 @@ impl Drop for Runtime {
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime").field("instance", &self.instance()).finish_non_exhaustive()
+        f.debug_struct("Runtime").field("instances", &self.instances()).finish_non_exhaustive()
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Base of floor 5: imports floor 0 and its own room.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 
-use super::room::Usage;
+use super::room::Planning;
 use crate::ids::CommandId;
 
 /// The first and the longest wait after a claim that failed.
@@ -19,8 +19,8 @@ pub(super) struct Kind {
     /// Which of the pools.
     pub(super) pool: usize,
     pub(super) priority: i8,
-    pub(super) limit: Option<usize>,
-    pub(super) usage: Arc<Usage>,
+    /// Its bound among the runtime's, and how many it takes at once.
+    pub(super) limit: Option<(usize, usize)>,
     /// The last claim brought less than it had room for: nothing more is due until something says so.
     pub(super) dry: bool,
     /// The next claim is to look at all that is due, and not only at what comes after the last one.
@@ -42,8 +42,26 @@ impl Kind {
         self.from_start = short && !whole;
     }
 
-    pub(super) fn room(&self) -> usize {
-        self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.usage.held()))
+    /// Its bounds among the runtime's: its pool, and its own if it has a limit.
+    pub(super) fn bounds(&self) -> impl Iterator<Item = usize> + use<> {
+        std::iter::once(self.pool).chain(self.limit.map(|(bound, _)| bound))
+    }
+
+    /// How many more may be claimed of it, its pool aside; asks for them.
+    pub(super) fn ask(&self, planning: &mut Planning<'_>) -> usize {
+        self.limit.map_or(usize::MAX, |(bound, limit)| planning.ask(bound, limit).free)
+    }
+
+    /// What [`ask`](Self::ask) says if something of it may be due; else it asks for none.
+    pub(super) fn ask_if_due(&self, planning: &mut Planning<'_>) -> usize {
+        match self.limit {
+            Some((bound, _)) if self.dry => {
+                planning.withdraw(bound);
+                0
+            }
+            None if self.dry => 0,
+            _ => self.ask(planning),
+        }
     }
 }
 
@@ -55,6 +73,8 @@ pub(super) struct Plan {
     pub(super) due_at: Option<Instant>,
     pub(super) paused_until: Option<Instant>,
     pub(super) pause: Duration,
+    /// The last claim failed or took long: until one is answered in time, others are not to wait for it.
+    pub(super) slow: bool,
     pub(super) suspects_at: Instant,
     /// The suspect in the lane, and since when.
     pub(super) lane: Option<(Weak<()>, Instant)>,
@@ -72,6 +92,7 @@ impl Default for Plan {
             due_at: None,
             paused_until: None,
             pause: PAUSE.0,
+            slow: false,
             suspects_at: now,
             lane: None,
             turn: 0,

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use super::attempt::{Attempt, Job};
-use super::inbox::Inbox;
-use super::room::{Speed, Usage};
+use super::attempt::Job;
+use super::speed::Speed;
 
 /// The pool of the mode `scheduled`: one worker, one command after another.
 pub(super) const SCHEDULED: &str = "scheduled";
@@ -64,7 +63,6 @@ type Ready = (Job, Instant);
 pub(super) struct Workers {
     pub(super) name: String,
     pub(super) count: usize,
-    pub(super) usage: Arc<Usage>,
     ready: Mutex<VecDeque<Ready>>,
     /// With so few left in it the next round is worth to be claimed.
     low: AtomicUsize,
@@ -76,11 +74,10 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub(super) fn new(pool: &Pool, inbox: &Arc<Inbox>) -> Self {
+    pub(super) fn new(pool: &Pool) -> Self {
         Self {
             name: pool.name.clone(),
             count: pool.workers,
-            usage: Arc::new(Usage::new(Arc::clone(inbox))),
             ready: Mutex::default(),
             low: AtomicUsize::new(0),
             pushed: Semaphore::new(0),
@@ -91,14 +88,14 @@ impl Workers {
     }
 
     /// Starts the workers on `handle`. They run until [`close`](Self::close) and the queue's end.
-    pub(super) fn start(self: &Arc<Self>, handle: &tokio::runtime::Handle, attempt: &Arc<Attempt>) {
+    pub(super) fn start(self: &Arc<Self>, handle: &tokio::runtime::Handle) {
         for _ in 0..self.count {
-            let (pool, attempt) = (Arc::clone(self), Arc::clone(attempt));
-            handle.spawn(async move { pool.work(&attempt).await });
+            let pool = Arc::clone(self);
+            handle.spawn(async move { pool.work().await });
         }
     }
 
-    async fn work(&self, attempt: &Attempt) {
+    async fn work(&self) {
         // Closed: the pool is stopped.
         while let Ok(permit) = self.pushed.acquire().await {
             permit.forget();
@@ -113,6 +110,7 @@ impl Workers {
                     job.place.tell_room();
                 }
                 let start = Instant::now();
+                let attempt = Arc::clone(&job.attempt);
                 attempt.run(job).await;
                 let end = Instant::now();
                 self.speed().ended(end - self.origin, end - start);
@@ -143,29 +141,25 @@ impl Workers {
         self.speed().lately(self.now()).min(MAX_PREFETCH)
     }
 
-    /// How many more rows may be claimed for it now. Not worth a claim while less than half of what
-    /// it takes is free and its workers have work.
-    pub(super) fn room(&self) -> usize {
+    /// How many rows may be held for it at once. What has ended and is on its way to its row counts as
+    /// well, or a database that takes ends slowly would be asked for more and more; but a fast pool may have
+    /// twice as much of that again, so that one round is claimed while the one before runs and the one before
+    /// that is written.
+    pub(super) fn capacity(&self) -> usize {
+        self.count + 3 * self.prefetch()
+    }
+
+    /// How many rows its workers start soon; and how many more of them that are, with so many reserved.
+    pub(super) fn ahead(&self, reserved: usize) -> (usize, usize) {
         let ahead = self.count + self.prefetch();
-        let room = self.room_at_once();
-        if room * 2 >= ahead || !self.has_ready() { room } else { 0 }
+        let started_soon = self.busy.load(Ordering::Acquire) + self.ready().len() + reserved;
+        (ahead, ahead.saturating_sub(started_soon))
     }
 
-    /// How many more rows may be claimed for it by id, right after their commit: as many as its workers
-    /// start soon. What has ended and is on its way to its row counts as well, or a database that takes
-    /// ends slowly would be asked for more and more; but a fast pool may have twice as much of that again, so
-    /// that one round is claimed while the one before runs and the one before that is written.
-    pub(super) fn room_at_once(&self) -> usize {
-        let prefetch = self.prefetch();
-        let started_soon = self.busy.load(Ordering::Acquire) + self.ready().len();
-        let ahead = (self.count + prefetch).saturating_sub(started_soon);
-        let held = (self.count + 3 * prefetch).saturating_sub(self.usage.held());
-        ahead.min(held)
-    }
-
-    /// Whether a row that must not wait would start at once, or nearly.
-    pub(super) fn starts_at_once(&self) -> bool {
-        self.busy.load(Ordering::Acquire) + self.ready().len() < self.count || self.prefetch() > 0
+    /// Whether a row that must not wait would start at once, or nearly, with so many others reserved.
+    pub(super) fn starts_at_once(&self, reserved: usize) -> bool {
+        self.busy.load(Ordering::Acquire) + self.ready().len() + reserved < self.count
+            || self.prefetch() > 0
     }
 
     /// Behind all others.

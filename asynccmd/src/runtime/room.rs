@@ -1,163 +1,469 @@
-//! What is in use, and how fast it is used: what a claim has room for.
+//! What is in use, over all databases of a runtime, and how fast it is used: what claims have room for.
 //!
 //! Base of floor 5: imports its inbox, which is told when there is room again.
+//!
+//! The pools and the limits of types are the runtime's; each of its databases has a scheduler of its
+//! own. What a claim may bring is reserved before it is sent, so that no two of them claim into the same
+//! room. What it did not bring is free again, and the *others* are told: a scheduler that woke itself by
+//! what it gave back would never sleep.
+//!
+//! A scheduler that has something to claim *asks*. Of a pool, and of a type with a limit, all that ask may
+//! hold equal parts; the remainder goes to whoever was served the longest ago. What those that do not ask
+//! leave free belongs to those that do. Nobody waits for a database that gives no answer: after
+//! [`PATIENCE`] it asks for nothing, and what it holds without running it is *lent*: it bounds that
+//! database, and no other.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::inbox::Inbox;
 
-/// How much of a thing is in use, and who is told when some of it is free.
-#[derive(Debug)]
-pub(super) struct Usage {
+/// How long the other databases wait for what one of them holds and has no answer for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+
+/// One database's side of a bound.
+///
+/// Whoever frees room reads `asks` after he has written `held`, and a scheduler that asks reads `held`
+/// after it has written `asks`, all of it in one order: one of the two sees the other, so that no room
+/// becomes free of which nobody is told.
+#[derive(Debug, Default)]
+struct Side {
+    /// Rows from the reservation until their end is acknowledged.
     held: AtomicUsize,
-    inbox: Arc<Inbox>,
+    /// Such rows that only this database's own claims count.
+    lent: AtomicUsize,
+    /// Its scheduler would claim more.
+    asks: AtomicBool,
+    /// The number of its latest reservation that has brought a row.
+    served: AtomicU64,
 }
 
-impl Usage {
-    pub(super) fn new(inbox: Arc<Inbox>) -> Self {
-        Self { held: AtomicUsize::new(0), inbox }
+impl Side {
+    fn count(&self, lent: bool) -> &AtomicUsize {
+        if lent { &self.lent } else { &self.held }
+    }
+}
+
+/// A pool, or a type with a limit.
+#[derive(Debug)]
+struct Bound {
+    /// By database.
+    sides: Box<[Side]>,
+    /// What claims under way have reserved, used or not.
+    reserved: AtomicUsize,
+}
+
+impl Bound {
+    fn held(&self) -> usize {
+        self.sides.iter().map(|side| side.held.load(SeqCst)).sum()
     }
 
-    pub(super) fn held(&self) -> usize {
-        self.held.load(Ordering::Acquire)
+    /// How many databases ask, `who` among them; and how much of `capacity` that one may hold.
+    fn part(&self, who: usize, capacity: usize) -> (usize, usize) {
+        let turn = |at: usize| (self.sides[at].served.load(Relaxed), at);
+        let asks = |at: usize| at == who || self.sides[at].asks.load(SeqCst);
+        let asking = || (0..self.sides.len()).filter(|at| asks(*at));
+        let before = asking().filter(|at| turn(*at) < turn(who)).count();
+        let count = asking().count();
+        (count, capacity / count + usize::from(before < capacity % count))
     }
+}
+
+/// The bounds of a runtime: its pools, then the types that have a limit.
+#[derive(Debug)]
+pub(super) struct Rooms {
+    bounds: Box<[Bound]>,
+    /// Of the schedulers, by database.
+    inboxes: Box<[Arc<Inbox>]>,
+    /// The reservations so far. One scheduler plans at a time.
+    planning: Mutex<u64>,
+}
+
+impl Rooms {
+    pub(super) fn new(bounds: usize, databases: usize) -> Arc<Self> {
+        let bound = |_| Bound {
+            sides: (0..databases).map(|_| Side::default()).collect(),
+            reserved: AtomicUsize::new(0),
+        };
+        Arc::new(Self {
+            bounds: (0..bounds).map(bound).collect(),
+            inboxes: (0..databases).map(|_| Arc::new(Inbox::new())).collect(),
+            planning: Mutex::default(),
+        })
+    }
+
+    /// What wakes the scheduler of the database `who`.
+    pub(super) fn inbox(&self, who: usize) -> &Arc<Inbox> {
+        &self.inboxes[who]
+    }
+
+    /// The scheduler of the database `who` is about to claim.
+    pub(super) fn plan(self: &Arc<Self>, who: usize) -> Planning<'_> {
+        let count = self.planning.lock().unwrap_or_else(PoisonError::into_inner);
+        Planning { rooms: self, who, count }
+    }
+
+    /// The database `who` claims nothing for now: nobody has to leave room for it.
+    pub(super) fn withdraw(self: &Arc<Self>, who: usize) {
+        let mut planning = self.plan(who);
+        (0..self.bounds.len()).for_each(|bound| planning.withdraw(bound));
+    }
+
+    /// Tells the schedulers of the other databases, as far as they ask for one of these bounds.
+    fn tell_others(&self, who: usize, bounds: impl Iterator<Item = usize> + Clone) {
+        for (at, inbox) in self.inboxes.iter().enumerate().filter(|(at, _)| *at != who) {
+            if bounds.clone().any(|bound| self.bounds[bound].sides[at].asks.load(SeqCst)) {
+                inbox.room();
+            }
+        }
+    }
+
+    /// Gives so much of these bounds to the others. What nobody else can use stays as it is.
+    fn lend(&self, who: usize, counts: impl Iterator<Item = (usize, usize)> + Clone) -> bool {
+        if self.inboxes.len() == 1 {
+            return false;
+        }
+        for (bound, count) in counts.clone() {
+            let side = &self.bounds[bound].sides[who];
+            side.lent.fetch_add(count, SeqCst);
+            side.held.fetch_sub(count, SeqCst);
+        }
+        self.tell_others(who, counts.map(|(bound, _)| bound));
+        true
+    }
+}
+
+/// Room, as one database sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Room {
+    /// What it may claim.
+    pub(super) free: usize,
+    /// What it may hold in all.
+    pub(super) part: usize,
+    /// How many databases ask for it.
+    pub(super) asking: usize,
+}
+
+/// The moment in which a scheduler sees what is free and takes it, alone. Never held across an await.
+#[derive(Debug)]
+pub(super) struct Planning<'r> {
+    rooms: &'r Arc<Rooms>,
+    who: usize,
+    count: MutexGuard<'r, u64>,
+}
+
+impl Planning<'_> {
+    /// Asks for room in a bound of this capacity, and says how much there is.
+    pub(super) fn ask(&mut self, bound: usize, capacity: usize) -> Room {
+        let own = &self.rooms.bounds[bound].sides[self.who];
+        let most = || {
+            let (held, lent) = (own.held.load(SeqCst), own.lent.load(SeqCst));
+            (held, capacity.saturating_sub(held + lent))
+        };
+        if most().1 == 0 {
+            // It could use none, whoever left it some.
+            self.withdraw(bound);
+            return Room { free: 0, part: 0, asking: 1 };
+        }
+        own.asks.store(true, SeqCst);
+        let (asking, part) = self.rooms.bounds[bound].part(self.who, capacity);
+        let (held, most) = most();
+        let free = capacity.saturating_sub(self.rooms.bounds[bound].held());
+        Room { free: free.min(most).min(part.saturating_sub(held)), part, asking }
+    }
+
+    /// It would claim no more of this.
+    pub(super) fn withdraw(&mut self, bound: usize) {
+        if self.rooms.bounds[bound].sides[self.who].asks.swap(false, SeqCst) {
+            // Their parts have grown.
+            self.rooms.tell_others(self.who, std::iter::once(bound));
+        }
+    }
+
+    /// Whether anything is free in a bound of this capacity, whoever asks for it.
+    pub(super) fn is_free(&self, bound: usize, capacity: usize) -> bool {
+        self.rooms.bounds[bound].held() < capacity
+    }
+
+    /// What claims under way, of all databases, have reserved in this bound.
+    pub(super) fn reserved(&self, bound: usize) -> usize {
+        self.rooms.bounds[bound].reserved.load(SeqCst)
+    }
+
+    /// Reserves so much of these bounds for the claim that follows.
+    pub(super) fn reserve(
+        mut self,
+        counts: impl IntoIterator<Item = (usize, usize)>,
+    ) -> Reservation {
+        let mut whole = vec![0; self.rooms.bounds.len()];
+        for (bound, count) in counts {
+            whole[bound] += count;
+        }
+        *self.count += 1;
+        for (bound, count) in self.rooms.bounds.iter().zip(&whole).filter(|(_, count)| **count > 0)
+        {
+            bound.reserved.fetch_add(*count, SeqCst);
+            bound.sides[self.who].held.fetch_add(*count, SeqCst);
+        }
+        let (rooms, number) = (Arc::clone(self.rooms), *self.count);
+        Reservation { rooms, who: self.who, number, left: whole.clone(), whole, lent: false }
+    }
+}
+
+/// The room of a claim under way. Its drop gives back what no row has taken.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    rooms: Arc<Rooms>,
+    who: usize,
+    number: u64,
+    /// By bound.
+    whole: Vec<usize>,
+    left: Vec<usize>,
+    lent: bool,
+}
+
+impl Reservation {
+    /// The answer takes too long: the others may use the room. Rows that come all the same have to
+    /// [regain](Place::regain) it.
+    pub(super) fn lend(&mut self) {
+        if !self.lent {
+            self.lent = self.rooms.lend(self.who, counts(&self.left));
+        }
+    }
+
+    pub(super) fn is_lent(&self) -> bool {
+        self.lent
+    }
+
+    /// The place of a row that has come, in its pool and, if it has a limit, in its type.
+    pub(super) fn place(&mut self, pool: usize, limited: Option<usize>) -> Place {
+        for bound in std::iter::once(pool).chain(limited) {
+            let (side, left) = (&self.rooms.bounds[bound].sides[self.who], self.left[bound]);
+            if left == self.whole[bound] {
+                side.served.store(self.number, Relaxed);
+            }
+            match left.checked_sub(1) {
+                Some(left) => self.left[bound] = left,
+                // More than was asked for takes room all the same.
+                None => {
+                    side.count(self.lent).fetch_add(1, SeqCst);
+                }
+            }
+        }
+        let (rooms, lent) = (Arc::clone(&self.rooms), AtomicBool::new(self.lent));
+        Place { rooms, who: self.who, pool, limited, lent }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        for (bound, count) in counts(&self.left) {
+            self.rooms.bounds[bound].sides[self.who].count(self.lent).fetch_sub(count, SeqCst);
+        }
+        for (bound, count) in counts(&self.whole) {
+            self.rooms.bounds[bound].reserved.fetch_sub(count, SeqCst);
+        }
+        self.rooms.tell_others(self.who, counts(&self.left).map(|(bound, _)| bound));
+    }
+}
+
+/// By bound, what is not zero.
+fn counts(counts: &[usize]) -> impl Iterator<Item = (usize, usize)> + Clone {
+    counts.iter().copied().enumerate().filter(|(_, count)| *count > 0)
 }
 
 /// A claimed row's place in its pool and its type, from the claim until its end is acknowledged: so
 /// that never more rows are held than there is room for. Freed by its drop.
 #[derive(Debug)]
 pub(super) struct Place {
-    of: [Arc<Usage>; 2],
+    rooms: Arc<Rooms>,
+    who: usize,
+    pool: usize,
+    limited: Option<usize>,
+    lent: AtomicBool,
 }
 
 impl Place {
-    pub(super) fn take(pool: &Arc<Usage>, of_type: &Arc<Usage>) -> Self {
-        let of = [Arc::clone(pool), Arc::clone(of_type)];
-        for usage in &of {
-            usage.held.fetch_add(1, Ordering::AcqRel);
-        }
-        Self { of }
+    fn bounds(&self) -> impl Iterator<Item = usize> + Clone + use<> {
+        std::iter::once(self.pool).chain(self.limited)
     }
-}
 
-impl Place {
     /// Others may be claimed.
     pub(super) fn tell_room(&self) {
-        self.of[0].inbox.room();
+        self.rooms.tell_others(self.who, self.bounds());
+        self.rooms.inboxes[self.who].room();
+    }
+
+    /// Its code has stopped and its end cannot be written yet: the others may use the room.
+    pub(super) fn lend(&self) {
+        if !self.lent.load(SeqCst) {
+            let lent = self.rooms.lend(self.who, self.bounds().map(|bound| (bound, 1)));
+            self.lent.store(lent, SeqCst);
+        }
+    }
+
+    /// Takes back what its reservation has lent, if its pool and its type, of these capacities, have
+    /// room still.
+    pub(super) fn regain(&mut self, capacities: [usize; 2]) -> bool {
+        let planning = self.rooms.plan(self.who);
+        if !self.bounds().zip(capacities).all(|(bound, capacity)| planning.is_free(bound, capacity))
+        {
+            return false;
+        }
+        for bound in self.bounds() {
+            let side = &self.rooms.bounds[bound].sides[self.who];
+            side.held.fetch_add(1, SeqCst);
+            side.lent.fetch_sub(1, SeqCst);
+        }
+        drop(planning);
+        *self.lent.get_mut() = false;
+        true
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        for usage in &self.of {
-            usage.held.fetch_sub(1, Ordering::AcqRel);
+        let lent = *self.lent.get_mut();
+        for bound in self.bounds() {
+            self.rooms.bounds[bound].sides[self.who].count(lent).fetch_sub(1, SeqCst);
         }
         self.tell_room();
     }
 }
 
-/// How many quick attempts ended lately, in slots of a tenth of the window. Times are counted from any
-/// fixed instant.
-///
-/// The clock stands while the pool starves: how long a claim and a finish take says nothing of how
-/// fast the workers are, and the slower the database, the more it needs large rounds.
-#[derive(Debug, Default)]
-pub(super) struct Speed {
-    slots: [(u128, usize); 10],
-    /// Since when nothing runs and nothing is ready.
-    starving: Option<Duration>,
-    starved: Duration,
-}
-
-impl Speed {
-    /// The window. An attempt that took as long says nothing of what its worker will do in the next
-    /// one: workers that end slow work all at once are not fast.
-    pub(super) const WINDOW: Duration = Duration::from_millis(50);
-    /// After so long without work what the pool did before is forgotten.
-    const MEMORY: Duration = Duration::from_secs(1);
-
-    /// An attempt has ended after `took`.
-    pub(super) fn ended(&mut self, now: Duration, took: Duration) {
-        if took >= Self::WINDOW {
-            return;
-        }
-        let slot = self.slot(now);
-        let place = &mut self.slots[(slot % 10) as usize];
-        if place.0 == slot { place.1 += 1 } else { *place = (slot, 1) }
-    }
-
-    /// Nothing runs any more, and nothing is ready.
-    pub(super) fn starves(&mut self, now: Duration) {
-        self.starving.get_or_insert(now);
-    }
-
-    /// There is a row to run.
-    pub(super) fn fed(&mut self, now: Duration) {
-        let Some(since) = self.starving.take() else { return };
-        let starved = now.saturating_sub(since);
-        if starved > Self::MEMORY {
-            self.slots = Default::default();
-        }
-        self.starved += starved;
-    }
-
-    /// The attempts that ended within the last window.
-    pub(super) fn lately(&self, now: Duration) -> usize {
-        if self.starving.is_some_and(|since| now.saturating_sub(since) > Self::MEMORY) {
-            return 0;
-        }
-        let slot = self.slot(self.starving.unwrap_or(now));
-        self.slots.iter().filter(|(at, _)| at + 10 > slot && *at <= slot).map(|(_, n)| n).sum()
-    }
-
-    fn slot(&self, now: Duration) -> u128 {
-        now.saturating_sub(self.starved).as_micros() / (Self::WINDOW.as_micros() / 10)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
-    const fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
+    const POOL: usize = 0;
+    const TYPE: usize = 1;
+
+    /// What `who` may claim of the pool of this capacity now.
+    fn free(rooms: &Arc<Rooms>, who: usize, capacity: usize) -> usize {
+        rooms.plan(who).ask(POOL, capacity).free
+    }
+
+    fn reserve(rooms: &Arc<Rooms>, who: usize, count: usize) -> Reservation {
+        rooms.plan(who).reserve([(POOL, count)])
+    }
+
+    /// Whether the scheduler was told since this was last asked.
+    fn told(rooms: &Rooms, who: usize) -> bool {
+        let woken = std::pin::pin!(rooms.inbox(who).woken());
+        woken.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 
     #[test]
-    fn speed_counts_the_quick_attempts_of_the_last_fifty_milliseconds() {
-        let mut speed = Speed::default();
-        for at in [500, 500, 525, 545] {
-            speed.ended(ms(at), ms(1));
-        }
-        speed.ended(ms(545), ms(50));
-        assert_eq!(speed.lately(ms(549)), 4);
-        assert_eq!(speed.lately(ms(550)), 2);
-        assert_eq!(speed.lately(ms(595)), 0);
-    }
-
-    #[test]
-    fn a_pool_that_waits_for_rows_is_as_fast_as_before_for_a_second() {
-        let mut speed = Speed::default();
-        speed.ended(ms(500), ms(1));
-        speed.starves(ms(510));
-        assert_eq!((speed.lately(ms(1510)), speed.lately(ms(1511))), (1, 0));
-        speed.fed(ms(1510));
-        assert_eq!((speed.lately(ms(1549)), speed.lately(ms(1550))), (1, 0));
-        speed.ended(ms(1550), ms(1));
-        speed.starves(ms(1550));
-        speed.fed(ms(2551));
-        assert_eq!(speed.lately(ms(2551)), 0);
-    }
-
-    #[test]
-    fn a_place_is_free_when_it_is_dropped() {
-        let inbox = Arc::new(Inbox::new());
-        let (pool, kind) = (Arc::new(Usage::new(Arc::clone(&inbox))), Arc::new(Usage::new(inbox)));
-        let place = Place::take(&pool, &kind);
-        assert_eq!((pool.held(), kind.held()), (1, 1));
+    fn one_database_has_all_and_a_reservation_is_no_others_room() {
+        let rooms = Rooms::new(1, 2);
+        assert_eq!(free(&rooms, 0, 4), 4);
+        let mut claim = reserve(&rooms, 0, 4);
+        assert_eq!(free(&rooms, 1, 4), 0, "reserved, and nothing has come yet");
+        let place = claim.place(POOL, None);
+        drop(claim);
+        assert_eq!(free(&rooms, 1, 4), 2, "an equal part of what is free");
+        rooms.withdraw(0);
+        assert_eq!(free(&rooms, 1, 4), 3);
         drop(place);
-        assert_eq!((pool.held(), kind.held()), (0, 0));
+        assert_eq!(free(&rooms, 1, 4), 4);
+    }
+
+    #[test]
+    fn what_a_claim_gives_back_wakes_whoever_asks_and_never_itself() {
+        let rooms = Rooms::new(1, 3);
+        let claim = reserve(&rooms, 0, 4);
+        assert_eq!((free(&rooms, 0, 4), free(&rooms, 1, 4)), (0, 0));
+        drop(claim);
+        assert_eq!([0, 1, 2].map(|who| told(&rooms, who)), [false, true, false]);
+        let place = reserve(&rooms, 0, 1).place(POOL, None);
+        assert!(!told(&rooms, 0));
+        drop(place);
+        assert!(told(&rooms, 0) && told(&rooms, 1), "the end of a row is news for its own too");
+        assert_eq!(free(&rooms, 0, 4), 2);
+        rooms.withdraw(0);
+        assert_eq!([0, 1].map(|who| told(&rooms, who)), [false, true], "its part has grown");
+        rooms.withdraw(0);
+        assert!(!told(&rooms, 1), "nothing has changed");
+    }
+
+    #[test]
+    fn what_does_not_divide_goes_to_whoever_was_served_the_longest_ago() {
+        let rooms = Rooms::new(1, 3);
+        let mut served = Vec::new();
+        let mut places = Vec::new();
+        for _ in 0..6 {
+            // All of them ask before the first one is served.
+            let able: Vec<_> =
+                [2, 1, 0].into_iter().filter(|who| free(&rooms, *who, 1) > 0).collect();
+            let who = able[able.len() - 1];
+            served.push(who);
+            places = vec![reserve(&rooms, who, 1).place(POOL, None)];
+            for other in 0..3 {
+                assert_eq!(free(&rooms, other, 1), 0, "of {places:?}");
+            }
+            places.clear();
+        }
+        assert_eq!(served[..3], served[3..], "in turn");
+        assert_eq!(served.iter().filter(|who| **who == served[0]).count(), 2, "{served:?}");
+        drop(places);
+    }
+
+    #[test]
+    fn a_database_never_has_more_than_its_part_while_another_asks() {
+        let rooms = Rooms::new(1, 2);
+        let mut claim = reserve(&rooms, 0, 4);
+        let mut places: Vec<_> = (0..4).map(|_| claim.place(POOL, None)).collect();
+        drop(claim);
+        assert_eq!(free(&rooms, 1, 4), 0);
+        places.pop();
+        assert_eq!(free(&rooms, 0, 4), 0, "it has three of four, the other one asks");
+        assert_eq!(free(&rooms, 1, 4), 1);
+    }
+
+    #[test]
+    fn what_gets_no_answer_bounds_its_own_database_only() {
+        let rooms = Rooms::new(2, 2);
+        let mut claim = rooms.plan(0).reserve([(POOL, 2), (TYPE, 2)]);
+        assert_eq!(free(&rooms, 1, 2), 0);
+        claim.lend();
+        rooms.withdraw(0);
+        assert!(told(&rooms, 1));
+        assert_eq!((free(&rooms, 0, 2), free(&rooms, 1, 2)), (0, 2));
+        let taken = reserve(&rooms, 1, 1);
+        let [mut fits, mut late] = [0; 2].map(|_| claim.place(POOL, Some(TYPE)));
+        drop(claim);
+        assert!(fits.regain([2, 2]), "one of two is free");
+        assert!(!late.regain([2, 2]), "and now none");
+        assert_eq!((free(&rooms, 0, 2), free(&rooms, 1, 2)), (0, 0));
+        drop(late);
+        drop(taken);
+        assert_eq!(free(&rooms, 1, 2), 1);
+        fits.lend();
+        fits.lend();
+        rooms.withdraw(0);
+        assert_eq!(free(&rooms, 1, 2), 2);
+        drop(fits);
+        rooms.withdraw(1);
+        assert_eq!(free(&rooms, 0, 2), 2, "all is given back");
+    }
+
+    #[test]
+    fn one_database_alone_lends_nothing() {
+        let rooms = Rooms::new(1, 1);
+        let mut claim = reserve(&rooms, 0, 1);
+        claim.lend();
+        assert!(!claim.is_lent());
+        let place = claim.place(POOL, None);
+        drop(claim);
+        place.lend();
+        assert_eq!(free(&rooms, 0, 2), 1);
+        assert!(!told(&rooms, 0));
+        drop(place);
+        assert!(told(&rooms, 0));
+        assert_eq!(free(&rooms, 0, 2), 2);
     }
 }

@@ -1,7 +1,9 @@
-//! Claims due rows and hands them to their pools: one loop an instance.
+//! Claims due rows and hands them to their pools: one loop an instance, which is one a database.
 //!
 //! Floor 5: imports floors 0 to 3 and, of its own, pool and what lies below it. Sleeps until a
 //! wake-up, freed room, the next known due time, or the poll.
+
+mod suspects;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,28 +21,32 @@ use super::ledger::Ledger;
 use super::plan::{Kind, PAUSE, Plan};
 use super::pool::Workers;
 use super::pulse::{Hearing, Pulse, Trouble};
-use super::room::Place;
+use super::room::{PATIENCE, Planning, Reservation, Rooms};
 use super::share::{Asker, share};
 use crate::error::StoreError;
 use crate::ids::Token;
 use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::model::{Claim, ClaimedRow, DeadLetter, Want};
+use suspects::SUSPECT_HOLD;
 
 /// After so long without a start a ready row is given back: fast work has turned slow.
 const READY_FOR: Duration = Duration::from_secs(1);
-/// How long a suspect keeps the lane to itself.
-const SUSPECT_HOLD: Duration = Duration::from_secs(1);
 /// The first and the longest wait, before the jitter, of a row whose payload is of a newer version than
 /// this binary knows: for a newer binary to come, and to find it first.
 const NEWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(300));
 /// Between two warnings of such rows.
 const NEWER_WARNING: Duration = Duration::from_secs(10);
+
 pub(super) struct Scheduler {
     pub(super) store: Arc<dyn Store>,
     pub(super) registry: Registry,
     pub(super) kinds: Vec<Kind>,
+    /// The runtime's, whichever database their rows are from.
     pub(super) pools: Vec<Arc<Workers>>,
+    pub(super) rooms: Arc<Rooms>,
+    /// Its database among the runtime's.
+    pub(super) who: usize,
     pub(super) attempt: Arc<Attempt>,
     pub(super) lease: Arc<CurrentLease>,
     pub(super) ledger: Arc<Ledger>,
@@ -77,8 +83,9 @@ impl Scheduler {
                 () = tokio::time::sleep_until(until) => {}
             }
         }
+        self.rooms.withdraw(self.who);
         for pool in &self.pools {
-            for job in pool.take_out(|_, _| true) {
+            for job in pool.take_out(|job, _| self.claimed(job)) {
                 self.attempt.release(job, Duration::ZERO);
             }
         }
@@ -113,11 +120,17 @@ impl Scheduler {
         }
     }
 
+    /// Whether this scheduler has claimed it, and not that of another database.
+    fn claimed(&self, job: &Job) -> bool {
+        Arc::ptr_eq(&self.attempt, &job.attempt)
+    }
+
     /// Ready rows that must not or do not start here go back, uncounted.
     fn give_back(&self) {
         for pool in &self.pools {
-            let out =
-                pool.take_out(|job, since| job.lease.is_lost() || since.elapsed() >= READY_FOR);
+            let out = pool.take_out(|job, since| {
+                self.claimed(job) && (job.lease.is_lost() || since.elapsed() >= READY_FOR)
+            });
             if !out.is_empty() {
                 tracing::debug!(pool = pool.name, commands = out.len(), "ready commands go back");
             }
@@ -137,24 +150,20 @@ impl Scheduler {
             for (_, position) in std::mem::take(&mut self.plan.immediate) {
                 self.kinds[position].wake();
             }
+            self.rooms.withdraw(self.who);
             return false;
         }
-        let immediate = self.claim_immediate(&lease).await;
-        let due = match immediate {
-            Ok(()) => self.claim_due(&lease).await,
-            Err(error) => Err(error),
-        };
-        let all = match due {
-            Ok(more) => self.claim_suspect(&lease).await.map(|()| more),
-            Err(error) => Err(error),
-        };
-        match all {
-            Ok(more) => {
+        match self.claim_all(&lease).await {
+            Ok(()) => {
                 self.plan.pause = PAUSE.0;
-                more
+                // Room that one type left is another's; with none of them left, or no room, there is
+                // nothing to claim. At the end, so that the others know what this database still wants.
+                !self.ask(&mut self.rooms.plan(self.who)).is_empty()
             }
             Err(error) => {
                 self.trouble.met("claim", &error);
+                self.plan.slow = true;
+                self.rooms.withdraw(self.who);
                 let jittered = self.plan.pause.mul_f64(0.5 + fastrand::f64());
                 self.plan.paused_until = Some(Instant::now() + jittered);
                 self.plan.pause = (self.plan.pause * 2).min(PAUSE.1);
@@ -163,31 +172,45 @@ impl Scheduler {
         }
     }
 
+    async fn claim_all(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
+        self.claim_immediate(lease).await?;
+        self.claim_due(lease).await?;
+        self.claim_suspect(lease).await
+    }
+
     /// Claims by id what a commit in this process has just made visible, as far as there is room.
     async fn claim_immediate(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
         let wanted = std::mem::take(&mut self.plan.immediate);
         if wanted.is_empty() {
             return Ok(());
         }
-        let mut room: Vec<usize> = self.pools.iter().map(|pool| pool.room_at_once()).collect();
-        let mut room_of: Vec<usize> = self.kinds.iter().map(Kind::room).collect();
         let mut ids = Vec::with_capacity(wanted.len());
         let mut types = Vec::new();
-        for (id, position) in wanted {
-            let kind = &mut self.kinds[position];
-            if room[kind.pool] == 0 || room_of[position] == 0 {
-                // Stays PENDING; the next claim with room finds it.
-                kind.wake();
-                continue;
+        let mut reservation = {
+            let mut planning = self.rooms.plan(self.who);
+            let mut room_in: Vec<Option<usize>> = vec![None; self.pools.len()];
+            let mut room_of: Vec<Option<usize>> = vec![None; self.kinds.len()];
+            for (id, position) in wanted {
+                let kind = &mut self.kinds[position];
+                let pool = &self.pools[kind.pool];
+                let in_pool = room_in[kind.pool]
+                    .get_or_insert_with(|| room_in_pool(&mut planning, kind.pool, pool).0);
+                let of_type = room_of[position].get_or_insert_with(|| kind.ask(&mut planning));
+                if *in_pool == 0 || *of_type == 0 {
+                    // Stays PENDING; the next claim with room finds it.
+                    kind.wake();
+                    continue;
+                }
+                *in_pool -= 1;
+                *of_type -= 1;
+                ids.push(id);
+                types.push(position);
             }
-            room[kind.pool] -= 1;
-            room_of[position] -= 1;
-            ids.push(id);
-            types.push(position);
-        }
-        if ids.is_empty() {
-            return Ok(());
-        }
+            if ids.is_empty() {
+                return Ok(());
+            }
+            planning.reserve(types.iter().flat_map(|at| self.kinds[*at].bounds()).map(|at| (at, 1)))
+        };
         types.sort_unstable();
         types.dedup();
         let names: Vec<_> =
@@ -195,7 +218,8 @@ impl Scheduler {
         let token = Token::random();
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
-        let claim = self.pulse.during(store.claim_ids(lease.instance(), token, &names, &ids)).await;
+        let claim = store.claim_ids(lease.instance(), token, &names, &ids);
+        let claim = self.answered(claim, &mut reservation).await;
         let claimed = self.settle(token, claim);
         // What did not come is another instance's already, or not due yet by the database's clock: the
         // claim that follows finds out, and when it will be.
@@ -204,31 +228,73 @@ impl Scheduler {
                 self.kinds[*at].wake();
             }
         }
-        self.hand_over(claimed?.rows, token, lease, None);
+        self.hand_over(claimed?.rows, token, lease, None, reservation);
         Ok(())
     }
 
-    /// Claims what is due, per type as far as there is room. Says whether it is worth to ask again.
-    async fn claim_due(&mut self, lease: &Arc<Lease>) -> Result<bool, StoreError> {
-        self.plan.turn = self.plan.turn.wrapping_add(1);
+    /// What it would claim now, of each type so much, in which others leave room for it.
+    fn ask(&self, planning: &mut Planning<'_>) -> Vec<(usize, usize)> {
         let mut asked = Vec::new();
         for (at, pool) in self.pools.iter().enumerate() {
-            let room = pool.room();
-            if room == 0 {
+            let kinds = self.kinds.iter().enumerate().filter(|(_, kind)| kind.pool == at);
+            let mut askers: Vec<Asker> = kinds
+                .map(|(who, kind)| Asker {
+                    who,
+                    priority: kind.priority,
+                    room: kind.ask_if_due(planning),
+                })
+                .collect();
+            askers.retain(|asker| asker.room > 0);
+            if askers.is_empty() {
+                planning.withdraw(at);
                 continue;
             }
-            let askers: Vec<Asker> = self
-                .kinds
-                .iter()
-                .enumerate()
-                .filter(|(_, kind)| kind.pool == at && !kind.dry)
-                .map(|(who, kind)| Asker { who, priority: kind.priority, room: kind.room() })
-                .collect();
-            asked.extend(share(room, askers, self.plan.turn));
+            let (free, whole) = room_in_pool(planning, at, pool);
+            // Not worth a claim while less than half of what it takes is free and its workers have work.
+            if free * 2 >= whole || !pool.has_ready() {
+                asked.extend(share(free, askers, self.plan.turn));
+            }
         }
-        if asked.is_empty() {
-            return Ok(false);
+        asked
+    }
+
+    /// Awaits a claim; the other databases wait for its answer no longer than their patience lasts.
+    async fn answered<T>(
+        &mut self,
+        claim: impl Future<Output = T>,
+        reservation: &mut Reservation,
+    ) -> T {
+        if self.plan.slow {
+            reservation.lend();
+            self.rooms.withdraw(self.who);
         }
+        let mut claim = std::pin::pin!(self.pulse.during(claim));
+        let answer = tokio::time::timeout(PATIENCE, &mut claim).await;
+        self.plan.slow = answer.is_err();
+        match answer {
+            Ok(answer) => answer,
+            Err(_) => {
+                reservation.lend();
+                self.rooms.withdraw(self.who);
+                claim.await
+            }
+        }
+    }
+
+    /// Claims what is due, per type as far as there is room.
+    async fn claim_due(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
+        self.plan.turn = self.plan.turn.wrapping_add(1);
+        let (asked, mut reservation) = {
+            let mut planning = self.rooms.plan(self.who);
+            let asked = self.ask(&mut planning);
+            if asked.is_empty() {
+                return Ok(());
+            }
+            let reservation = planning.reserve(asked.iter().flat_map(|(who, room)| {
+                self.kinds[*who].bounds().map(move |bound| (bound, *room))
+            }));
+            (asked, reservation)
+        };
         let wants: Vec<Want> = asked
             .iter()
             .map(|(who, room)| {
@@ -239,7 +305,8 @@ impl Scheduler {
         let token = Token::random();
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
-        let claim = self.pulse.during(store.claim(lease.instance(), token, &wants)).await;
+        let claim = store.claim(lease.instance(), token, &wants);
+        let claim = self.answered(claim, &mut reservation).await;
         let claimed = self.settle(token, claim)?;
         if let Some(wait) = claimed.next_due {
             let due = Instant::now() + wait;
@@ -255,62 +322,7 @@ impl Scheduler {
             let kind = &mut self.kinds[*who];
             kind.claimed(brought[*who], *room, kind.from_start || claimed.whole);
         }
-        self.hand_over(claimed.rows, token, lease, None);
-        // Room that one type left is another's; with none of them left, or no room, this is false.
-        Ok(self
-            .kinds
-            .iter()
-            .any(|kind| !kind.dry && kind.room() > 0 && self.pools[kind.pool].room() > 0))
-    }
-
-    /// Claims one row that saw its holder die, if the lane is free and a worker is.
-    async fn claim_suspect(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
-        let now = Instant::now();
-        match &self.plan.lane {
-            Some((suspect, since)) if suspect.strong_count() > 0 => {
-                if now < *since + SUSPECT_HOLD {
-                    return Ok(());
-                }
-                self.plan.lane = None;
-            }
-            // The lane is free again: there may be more of them.
-            Some(_) => {
-                self.plan.lane = None;
-                self.plan.suspects_at = now;
-            }
-            None => {}
-        }
-        if now < self.plan.suspects_at {
-            return Ok(());
-        }
-        let types: Vec<_> = self
-            .kinds
-            .iter()
-            .filter(|kind| kind.room() > 0 && self.pools[kind.pool].starts_at_once())
-            .flat_map(|kind| kind.types.iter().copied())
-            .collect();
-        let known = self.registry.stored_types();
-        // With a type left out for want of a worker, its suspects may be waiting: look again soon.
-        let again = if types.len() < known.len() { READY_FOR } else { self.suspect_poll };
-        self.plan.suspects_at = now + again.min(self.suspect_poll);
-        if types.is_empty() {
-            return Ok(());
-        }
-        let token = Token::random();
-        self.ledger.claiming(token);
-        let store = Arc::clone(&self.store);
-        let claim =
-            self.pulse.during(store.claim_suspect(lease.instance(), token, &known, &types)).await;
-        let claimed = self.settle(token, claim)?;
-        if let Some(wait) = claimed.next_due {
-            self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
-        }
-        if !claimed.rows.is_empty() {
-            let lane = Arc::new(());
-            self.plan.lane = Some((Arc::downgrade(&lane), Instant::now()));
-            self.hand_over(claimed.rows, token, lease, Some(lane));
-        }
-        self.pulse.during(self.on_dead.tell(claimed.dead)).await;
+        self.hand_over(claimed.rows, token, lease, None, reservation);
         Ok(())
     }
 
@@ -346,27 +358,38 @@ impl Scheduler {
         token: Token,
         lease: &Arc<Lease>,
         lane: Option<Arc<()>>,
+        mut reservation: Reservation,
     ) {
         let mut jobs: Vec<Vec<Job>> = self.pools.iter().map(|_| Vec::new()).collect();
         for row in rows {
             // The claim names only types of the registry.
             let Some(position) = self.registry.position(&row.stored_type) else { continue };
             let kind = &self.kinds[position];
-            let place = Place::take(&self.pools[kind.pool].usage, &kind.usage);
-            let lease = Arc::clone(lease);
-            let job = Job { row, token, position, lease, place, lane: lane.clone() };
+            let (pool, limit) = (kind.pool, kind.limit);
+            let place = reservation.place(pool, limit.map(|(bound, _)| bound));
+            let (attempt, lease) = (Arc::clone(&self.attempt), Arc::clone(lease));
+            let lane = lane.clone();
+            let mut job = Job { row, token, position, attempt, lease, place, lane };
             if self.registry.specs()[position].is_newer(job.row.payload_version) {
                 self.leave_to_newer(job);
                 continue;
             }
-            if lane.is_some() {
+            if reservation.is_lent() {
+                let limit = limit.map_or(0, |(_, limit)| limit);
+                if !job.place.regain([self.pools[pool].capacity(), limit]) {
+                    // The answer came late, and another database has the room.
+                    self.attempt.release(job, Duration::ZERO);
+                    continue;
+                }
+            }
+            if job.lane.is_some() {
                 tracing::info!(
                     id = %job.row.id,
                     deaths = job.row.crash_count,
                     "runs alone: an instance died while it held this command"
                 );
             }
-            jobs[self.kinds[position].pool].push(job);
+            jobs[pool].push(job);
         }
         for (pool, jobs) in self.pools.iter().zip(jobs) {
             match lane {
@@ -419,6 +442,15 @@ impl Scheduler {
         }
         at.max(now + Duration::from_millis(1))
     }
+}
+
+/// How many more rows may be claimed for a pool, and of how many in all: what its workers start soon, in
+/// equal parts for all databases that ask, within what this one may hold.
+fn room_in_pool(planning: &mut Planning<'_>, at: usize, pool: &Workers) -> (usize, usize) {
+    let room = planning.ask(at, pool.capacity());
+    let (ahead, more) = pool.ahead(planning.reserved(at));
+    let part = |of: usize| of.div_ceil(room.asking);
+    (room.free.min(part(more)), room.part.min(part(ahead)))
 }
 
 struct Claimed {

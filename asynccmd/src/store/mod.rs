@@ -292,6 +292,11 @@ impl Database {
         Self { store: pool.open(settings), pool, settings }
     }
 
+    /// What sqlx calls this kind of database.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.pool.kind()
+    }
+
     /// The same database by connections of its own.
     pub(crate) fn anew(&self) -> Self {
         Self { store: self.pool.open(self.settings), ..self.clone() }

@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::select_all;
+use tokio::sync::watch;
+
 use crate::runtime::Runtime;
 
 /// The longest that a drain takes.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Waits until nothing that this runtime has handlers for is due or running. What is due later (a
-/// delay, a backoff) stays; [`advance`](super::advance) brings it nearer.
+/// Waits until nothing that this runtime has handlers for is due or running, in any of its databases. What
+/// is due later (a delay, a backoff) stays; [`advance`](super::advance) brings it nearer.
 ///
 /// ```no_run
 /// # use asynccmd::{command, CommandError, Runtime, testing};
@@ -23,18 +26,21 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// # Panics
 /// If the database cannot be read, or if something is due or running still after a minute.
 pub async fn drain(runtime: &Runtime) {
-    let port = runtime.port();
-    let client = runtime.client();
-    let mut activity = port.activity();
+    let mut activity: Vec<_> = runtime.ports().iter().map(|port| port.activity()).collect();
     let begin = Instant::now();
     let mut quiet = false;
     loop {
-        activity.mark_unchanged();
-        let store = &client.database().store;
-        let (due, running) = store
-            .due_and_running(&port.stored_types())
-            .await
-            .unwrap_or_else(|error| panic!("the commands cannot be counted: {error:?}"));
+        activity.iter_mut().for_each(watch::Receiver::mark_unchanged);
+        let (mut due, mut running) = (0, 0);
+        for (client, port) in runtime.clients().iter().zip(runtime.ports()) {
+            let store = &client.database().store;
+            let counts = store
+                .due_and_running(&port.stored_types())
+                .await
+                .unwrap_or_else(|error| panic!("the commands cannot be counted: {error:?}"));
+            due += counts.0;
+            running += counts.1;
+        }
         // Twice: what an attempt submits while its end is written may be younger than the time that
         // the first count was made for.
         if due == 0 && running == 0 {
@@ -49,9 +55,10 @@ pub async fn drain(runtime: &Runtime) {
             begin.elapsed() < DEADLINE,
             "after {DEADLINE:?} {due} commands are due and {running} are held or running still"
         );
-        port.wake();
-        // Every written end and every turn of the scheduler is a reason to look again. The time limit is
+        runtime.ports().iter().for_each(|port| port.wake());
+        // Every written end and every turn of a scheduler is a reason to look again. The time limit is
         // for what other instances do, of which nothing is heard here.
-        let _ = tokio::time::timeout(Duration::from_millis(100), activity.changed()).await;
+        let changed = select_all(activity.iter_mut().map(|activity| Box::pin(activity.changed())));
+        let _ = tokio::time::timeout(Duration::from_millis(100), changed).await;
     }
 }

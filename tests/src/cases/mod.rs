@@ -2,6 +2,7 @@
 //!
 //! [`conformance!`](crate::conformance) makes a test of each of them for a back end.
 
+pub mod also;
 pub mod basics;
 pub mod bulk;
 pub mod declared;
