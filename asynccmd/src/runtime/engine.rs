@@ -259,6 +259,7 @@ impl Engine {
             ledger: Arc::clone(&ledger),
             inbox: Arc::clone(&inbox),
             lease_missed: Arc::clone(&nudge),
+            client: client.clone(),
             on_dead: self.on_dead.clone(),
             pulse: Arc::clone(&scheduling),
             trouble: Arc::clone(&trouble),

@@ -1,6 +1,6 @@
 //! Claims due rows and hands them to their pools: one loop an instance.
 //!
-//! Floor 5: imports floors 0 to 3 and, of its own, pool and what lies below it. Sleeps until a
+//! Floor 5: imports floors 0 to 4 and, of its own, pool and what lies below it. Sleeps until a
 //! wake-up, freed room, the next known due time, or the poll.
 
 use std::collections::HashSet;
@@ -22,6 +22,7 @@ use super::pool::Workers;
 use super::pulse::{Hearing, Pulse, Trouble};
 use super::room::Place;
 use super::share::{Asker, share};
+use crate::client::Client;
 use crate::error::StoreError;
 use crate::ids::Token;
 use crate::registry::Registry;
@@ -47,6 +48,8 @@ pub(super) struct Scheduler {
     pub(super) ledger: Arc<Ledger>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) lease_missed: Arc<Notify>,
+    /// Tells others of what is to start at once and does not here.
+    pub(super) client: Client,
     pub(super) on_dead: OnDead,
     pub(super) pulse: Arc<Pulse>,
     pub(super) trouble: Arc<Trouble>,
@@ -78,6 +81,9 @@ impl Scheduler {
                 () = tokio::time::sleep_until(until) => {}
             }
         }
+        let last =
+            std::mem::take(&mut self.plan.immediate).into_iter().chain(self.inbox.take().immediate);
+        self.leave(last.map(|(_, position)| position).collect());
         for pool in &self.pools {
             for job in pool.take_out(|_, _| true) {
                 self.attempt.release(job, Duration::ZERO);
@@ -134,10 +140,8 @@ impl Scheduler {
         // A pause that is over is forgotten whatever follows: `wakes_at` sleeps until its end.
         self.plan.paused_until = self.plan.paused_until.filter(|until| Instant::now() < *until);
         if !lease.holds() || self.plan.paused_until.is_some() {
-            // What was to start by id is found by a poll.
-            for (_, position) in std::mem::take(&mut self.plan.immediate) {
-                self.kinds[position].wake();
-            }
+            let wanted = std::mem::take(&mut self.plan.immediate);
+            self.leave(wanted.into_iter().map(|(_, position)| position).collect());
             return false;
         }
         let immediate = self.claim_immediate(&lease).await;
@@ -173,12 +177,11 @@ impl Scheduler {
         let mut room: Vec<usize> = self.pools.iter().map(|pool| pool.room_at_once()).collect();
         let mut room_of: Vec<usize> = self.kinds.iter().map(Kind::room).collect();
         let mut ids = Vec::with_capacity(wanted.len());
-        let mut types = Vec::new();
+        let (mut types, mut left) = (Vec::new(), Vec::new());
         for (id, position) in wanted {
-            let kind = &mut self.kinds[position];
+            let kind = &self.kinds[position];
             if room[kind.pool] == 0 || room_of[position] == 0 {
-                // Stays PENDING; the next claim with room finds it.
-                kind.wake();
+                left.push(position);
                 continue;
             }
             room[kind.pool] -= 1;
@@ -186,6 +189,7 @@ impl Scheduler {
             ids.push(id);
             types.push(position);
         }
+        self.leave(left);
         if ids.is_empty() {
             return Ok(());
         }
@@ -207,6 +211,18 @@ impl Scheduler {
         }
         self.hand_over(claimed?.rows, token, lease, None);
         Ok(())
+    }
+
+    /// Commands of these kinds that were to start by id stay PENDING: the next claim with room finds them,
+    /// here or elsewhere.
+    fn leave(&mut self, mut positions: Vec<usize>) {
+        positions.sort_unstable();
+        positions.dedup();
+        for at in &positions {
+            self.kinds[*at].wake();
+        }
+        let kinds = positions.iter().map(|at| &self.kinds[*at]);
+        self.client.tell_others(kinds.flat_map(|kind| kind.types.iter().copied()));
     }
 
     /// Claims what is due, per type as far as there is room. Says whether it is worth to ask again.
