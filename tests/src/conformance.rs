@@ -216,6 +216,7 @@ macro_rules! conformance {
                 a_locked_row_delays_no_other_end,
                 a_locked_row_delays_no_other_start,
                 a_locked_row_delays_no_others_recovery,
+                locked_receipts_hide_no_other,
                 a_locked_row_delays_no_other_kill,
             }
             races {

@@ -135,8 +135,14 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn drop_receipts(&self, tokens: &[Token]) -> Result<()>;
 
     /// RUNNING → PENDING, DEAD or KILLED for rows whose receipt names an instance without a row; then
-    /// the receipts go. At most `limit` receipts; says whether there are more.
-    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered>;
+    /// the receipts go. At most `limit` receipts, of those after `after` in the order of their tokens; says
+    /// where to go on. Rows that are locked, or refused for good, stay with their receipts.
+    async fn recover(
+        &self,
+        known: &[&'static str],
+        after: Option<Token>,
+        limit: usize,
+    ) -> Result<Recovered>;
 
     /// The receipts of an instance.
     async fn receipts(&self, instance: InstanceId) -> Result<Vec<Receipt>>;

@@ -268,8 +268,8 @@ pub(crate) struct Recovered {
     pub rows: u64,
     /// Rows that went to DEAD.
     pub dead: Vec<DeadLetter>,
-    /// There are more receipts of the dead.
-    pub more: bool,
+    /// The last receipt looked at; none if there are no more of the dead.
+    pub next: Option<Token>,
 }
 
 /// How long finished rows stay.
