@@ -217,6 +217,7 @@ macro_rules! conformance {
                 a_locked_row_delays_no_other_start,
                 a_locked_row_delays_no_others_recovery,
                 locked_receipts_hide_no_other,
+                dead_instances_that_are_locked_delay_no_heartbeat,
                 a_locked_row_delays_no_other_kill,
             }
             races {

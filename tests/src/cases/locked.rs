@@ -7,7 +7,7 @@ use asynccmd::{Client, CommandError, CommandId, Context, KillAnswer, Registry, S
 use sqlx::Transaction;
 
 use crate::gate::Gate;
-use crate::harness::{Back, Log, row, until_number, until_row, within};
+use crate::harness::{Back, DEADLINE, Log, row, until_number, until_row, within};
 use crate::setting::Setting;
 
 #[command(type = "locked.waits", mode = "async_pool")]
@@ -152,6 +152,45 @@ pub async fn locked_receipts_hide_no_other<B: Back>(back: B) {
     };
     let ended = "select count(*) from async_command where status = 'SUCCESS' and run_no = 2";
     until_number(&back, ended, STUCK as i64 + 1).await;
+    at.end().await;
+}
+
+/// Heartbeat: of many dead, whose rows are locked, none can be buried, and each try takes its time.
+pub async fn dead_instances_that_are_locked_delay_no_heartbeat<B: Back>(back: B) {
+    let client = Client::new(back.database());
+    let ids = submit(&client).await;
+    let mut dead = Vec::new();
+    for id in &ids {
+        dead.push(back.hold_by_a_dead_instance(&[*id]).await);
+    }
+    let at = Setting::start(&back, registry()).await;
+    at.gate.open(ROWS);
+    if !B::ONE_WRITER {
+        let mut lock = back.pool().begin().await.unwrap();
+        for id in &dead {
+            let row = format!("select id from async_command_instance where id = {id} for update");
+            B::execute_on(&mut lock, row).await;
+        }
+        let beat = format!(
+            "select {} - {} from async_command_instance where id = {}",
+            B::micros("heartbeat_at"),
+            B::micros("started_at"),
+            at.runtime.instance()
+        );
+        // `stall_timeout` is 2 s: past 1.8 s the lease would be in doubt.
+        let (mut last, begin) = (0, std::time::Instant::now());
+        while last < 6_000_000 {
+            let now = back.number(&*beat).await;
+            assert!(now - last < 1_800_000, "{} ms between two heartbeats", (now - last) / 1000);
+            last = now;
+            assert!(begin.elapsed() < DEADLINE, "heartbeats have ended");
+        }
+        assert_eq!(at.gate.entered(), 0, "their instances are not dead yet");
+        lock.rollback().await.unwrap();
+    }
+    let ended = "select count(*) from async_command where status = 'SUCCESS' and run_no = 2";
+    until_number(&back, ended, ROWS as i64).await;
+    until_number(&back, "select count(*) from async_command_instance", 1).await;
     at.end().await;
 }
 
