@@ -182,6 +182,7 @@ macro_rules! conformance {
                 two_shutdowns_at_once_wait_for_the_same_end,
                 a_dropped_runtime_shuts_down_in_the_background,
                 a_shutdown_right_after_the_start_loses_and_counts_nothing,
+                a_claim_without_a_reply_delays_no_shutdown,
             }
             start {
                 two_handlers_of_a_type_are_refused_with_both_places,

@@ -41,8 +41,8 @@ use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::model::{Peer, RetentionRules};
 
-/// After the grace, how long cancelled attempts and their ends get before what is left counts as code
-/// that cannot be stopped.
+/// How long each last thing may take: a claim under way, the ends of attempts that were cancelled after the
+/// grace (what is left then counts as code that cannot be stopped), a last write.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// More than any process has: plain functions run on such threads.
@@ -199,6 +199,7 @@ impl Engine {
         let trouble = Arc::new(Trouble::default());
         let hearing = Arc::new(Hearing::default());
         let (nudge, recovery) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (claims, beside) = (CancellationToken::new(), CancellationToken::new());
         let [scheduling, completing] =
             std::array::from_fn(|_| Arc::new(Pulse::new(config.stall_timeout / 8)));
         let port = Arc::new(Port {
@@ -267,6 +268,8 @@ impl Engine {
             hearing: Arc::clone(&hearing),
             suspect_poll: config.heartbeat_every().min(Duration::from_secs(5)),
             faults: self.faults.clone(),
+            stop: claims.clone(),
+            patience: config.heartbeat_every().min(SETTLE),
             plan: Plan::default(),
         };
         let listener = Listener {
@@ -299,7 +302,6 @@ impl Engine {
             wake: recovery,
         };
 
-        let (claims, beside) = (CancellationToken::new(), CancellationToken::new());
         let completer = tokio::spawn(completer.run(finished));
         let keeper = tokio::spawn(keeper.run(peers, beside.clone()));
         tokio::spawn(recovery.run(claims.clone()));
@@ -311,7 +313,7 @@ impl Engine {
             claims.clone(),
         ));
         tokio::spawn(progress::run(Arc::clone(&self.store), board, trouble, beside.clone()));
-        let scheduler = tokio::spawn(scheduler.run(claims.clone()));
+        let scheduler = tokio::spawn(scheduler.run());
         let parts =
             Parts { claims, scheduler, completer, beside, keeper, workers, ledger, inbox, lease };
         (parts, port, client)

@@ -38,6 +38,7 @@ const SUSPECT_HOLD: Duration = Duration::from_secs(1);
 const NEWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(300));
 /// Between two warnings of such rows.
 const NEWER_WARNING: Duration = Duration::from_secs(10);
+
 pub(super) struct Scheduler {
     pub(super) store: Arc<dyn Store>,
     pub(super) registry: Registry,
@@ -58,13 +59,16 @@ pub(super) struct Scheduler {
     /// Between two looks for suspects that nobody has announced.
     pub(super) suspect_poll: Duration,
     pub(super) faults: Faults,
+    pub(super) stop: CancellationToken,
+    /// How long a claim under way is waited for after the stop.
+    pub(super) patience: Duration,
     pub(super) plan: Plan,
 }
 
 impl Scheduler {
     /// Runs until it is stopped, then gives back what is ready.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
-        while !stop.is_cancelled() {
+    pub(super) async fn run(mut self) {
+        while !self.stop.is_cancelled() {
             self.pulse.tick();
             self.faults.block_scheduler();
             self.look_at(self.inbox.take());
@@ -76,7 +80,7 @@ impl Scheduler {
             }
             let until = tokio::time::Instant::from_std(self.wakes_at());
             tokio::select! {
-                () = stop.cancelled() => {}
+                () = self.stop.cancelled() => {}
                 () = self.pulse.during(self.inbox.woken()) => {}
                 () = tokio::time::sleep_until(until) => {}
             }
@@ -146,10 +150,12 @@ impl Scheduler {
         }
         let immediate = self.claim_immediate(&lease).await;
         let due = match immediate {
+            Ok(()) if self.stop.is_cancelled() => return false,
             Ok(()) => self.claim_due(&lease).await,
             Err(error) => Err(error),
         };
         let all = match due {
+            Ok(_) if self.stop.is_cancelled() => return false,
             Ok(more) => self.claim_suspect(&lease).await.map(|()| more),
             Err(error) => Err(error),
         };
@@ -200,7 +206,7 @@ impl Scheduler {
         let token = Token::random();
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
-        let claim = self.pulse.during(store.claim_ids(lease.instance(), token, &names, &ids)).await;
+        let claim = self.reply(store.claim_ids(lease.instance(), token, &names, &ids)).await;
         let claimed = self.settle(token, claim);
         // What did not come is another instance's already, or not due yet by the database's clock: the
         // claim that follows finds out, and when it will be.
@@ -256,7 +262,7 @@ impl Scheduler {
         let token = Token::random();
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
-        let claim = self.pulse.during(store.claim(lease.instance(), token, &wants)).await;
+        let claim = self.reply(store.claim(lease.instance(), token, &wants)).await;
         let claimed = self.settle(token, claim)?;
         if let Some(wait) = claimed.next_due {
             let due = Instant::now() + wait;
@@ -316,8 +322,7 @@ impl Scheduler {
         let token = Token::random();
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
-        let claim =
-            self.pulse.during(store.claim_suspect(lease.instance(), token, &known, &types)).await;
+        let claim = self.reply(store.claim_suspect(lease.instance(), token, &known, &types)).await;
         let claimed = self.settle(token, claim)?;
         if let Some(wait) = claimed.next_due {
             self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
@@ -331,13 +336,36 @@ impl Scheduler {
         Ok(())
     }
 
+    /// A claim's reply; once told to stop the scheduler does not wait for it as long as a statement may take.
+    ///
+    /// What such a claim may have taken all the same is in nobody's memory, as where a reply is lost:
+    /// while attempts are given their grace reconciliation gives it back, and later, when the instance's
+    /// row is gone, the next recovery of another instance; uncounted, since the receipts of an instance
+    /// that left in order are marked. (But for a claim that the database ends even after that: its
+    /// receipt says that its holder has died, once.)
+    async fn reply(
+        &self,
+        claim: impl Future<Output = Result<Claim, StoreError>>,
+    ) -> Result<Claim, StoreError> {
+        let reply = self.pulse.during(self.faults.claim_reply(claim));
+        let late = async {
+            self.stop.cancelled().await;
+            tokio::time::sleep(self.patience).await;
+        };
+        tokio::select! {
+            biased;
+            reply = reply => reply,
+            () = late => Err(StoreError::NoAnswer(self.patience)),
+        }
+    }
+
     /// A claim's reply, noted in the ledger.
     fn settle(
         &self,
         token: Token,
         claim: Result<Claim, StoreError>,
     ) -> Result<Claimed, StoreError> {
-        match self.faults.claim_reply(claim) {
+        match claim {
             Ok(Claim::Rows { rows, next_due, whole, dead }) => {
                 let ids: HashSet<_> = rows.iter().map(|row| row.id).collect();
                 self.ledger.claimed(token, ids);

@@ -90,8 +90,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Marks the instance as closing, and its receipts: what it leaves behind was not a crash.
     async fn closing(&self, instance: InstanceId) -> Result<()>;
 
-    /// Deletes the instance's row at the end of an orderly shutdown. What it still holds is recovered
-    /// by others.
+    /// Deletes the instance's row at the end of an orderly shutdown, and marks its receipts as closing:
+    /// what it still holds is recovered by others at once, and was not a crash.
     async fn deregister(&self, instance: InstanceId) -> Result<()>;
 
     // ---- rows ---------------------------------------------------------------------------------

@@ -110,6 +110,18 @@ async fn what_a_closing_instance_leaves_did_not_crash() {
 }
 
 #[tokio::test]
+async fn what_an_instance_leaves_that_goes_in_order_did_not_crash() {
+    let db = Db::new().await;
+    let id = db.submit(&drafts("a", 1)).await[0];
+    db.claim("a", 1).await;
+    db.store.deregister(db.me).await.unwrap();
+    assert_eq!(db.store.recover(&["a"], None, 9).await.unwrap().rows, 1);
+    let row = db.row(id).await;
+    assert_eq!((row.status, row.crash_count, row.last_error), (Status::Pending, 0, None));
+    db.audit().await;
+}
+
+#[tokio::test]
 async fn a_kill_and_a_newer_command_win_over_a_death() {
     let db = Db::new().await;
     let killed = db.submit(&drafts("a", 1)).await[0];
