@@ -66,6 +66,7 @@ const ONE_WAY: &[(&str, &[&str])] = &[(
         "completer",
         "progress",
         // The base.
+        "aside",
         "conclusion",
         "plan",
         "room",

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use super::aside::Aside;
 use super::hooks::OnDead;
 use super::inbox::Inbox;
 use super::ledger::{Ledger, Running};
@@ -36,6 +37,8 @@ pub(super) struct Finished {
     pub(super) biz_key: String,
     /// The attempt, if the handler was started.
     pub(super) attempt: Option<Arc<Running>>,
+    /// How often another session has kept it from being written.
+    pub(super) tries: u32,
     /// Freed by its drop.
     pub(super) place: super::room::Place,
 }
@@ -69,23 +72,28 @@ impl Completer {
     /// Runs until every sender is gone and every end is written.
     pub(super) async fn run(self, mut ends: mpsc::UnboundedReceiver<Finished>) {
         let mut batch: Vec<Finished> = Vec::with_capacity(BATCH);
-        // Those that another session keeps from being written, and when to try again: they hold up nobody.
-        let (mut aside, mut again_at) = (Vec::new(), Instant::now());
+        let mut aside = Aside::new();
         let mut written = Instant::now();
+        let mut open = true;
         loop {
-            let more = self.pulse.during(ends.recv_many(&mut batch, BATCH));
-            let until = tokio::time::Instant::from_std(again_at);
-            let came = tokio::select! {
-                biased;
-                came = more => came,
-                () = tokio::time::sleep_until(until), if !aside.is_empty() => 0,
-            };
-            if came == 0 && aside.is_empty() {
+            let next = aside.next().map(tokio::time::Instant::from_std);
+            if !open && next.is_none() {
                 return;
+            }
+            let due = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                came = self.pulse.during(ends.recv_many(&mut batch, BATCH)), if open => open = came > 0,
+                () = self.pulse.during(due) => {}
             }
             // Ends that come while a write is under way are its successor's; waiting for more pays
             // only while they come fast.
-            if came > 0 && written.elapsed() < LINGER && batch.len() < BATCH {
+            if !batch.is_empty() && written.elapsed() < LINGER && batch.len() < BATCH {
                 let until = tokio::time::Instant::now() + LINGER;
                 while batch.len() < BATCH {
                     let room = BATCH - batch.len();
@@ -95,25 +103,28 @@ impl Completer {
                     }
                 }
             }
-            if again_at <= Instant::now() {
-                batch.append(&mut aside);
-            } else if batch.is_empty() {
-                // Every sender is gone; what is left waits for its turn.
-                self.pulse.during(tokio::time::sleep_until(until)).await;
-                continue;
+            // By themselves, after those that are new: what is locked for long delays what it is written with.
+            for batch in [std::mem::take(&mut batch), aside.due()] {
+                if batch.is_empty() {
+                    continue;
+                }
+                let begun = Instant::now();
+                let left = self.write(batch).await;
+                written = Instant::now();
+                for finished in left {
+                    let tries = finished.tries;
+                    aside.add(
+                        finished,
+                        tries,
+                        if tries > 0 { written - begun } else { Duration::ZERO },
+                    );
+                }
             }
-            let left = self.write(std::mem::take(&mut batch)).await;
-            written = Instant::now();
-            // Counted from the first that is set aside: those that follow do not put it off.
-            if aside.is_empty() {
-                again_at = written + PAUSE;
-            }
-            aside.extend(left);
         }
     }
 
     /// Writes a batch; returns what has to be tried again.
-    async fn write(&self, batch: Vec<Finished>) -> Vec<Finished> {
+    async fn write(&self, mut batch: Vec<Finished>) -> Vec<Finished> {
         let endings: Vec<&Ending> = batch.iter().map(|finished| &finished.ending).collect();
         let tokens: HashSet<_> = endings.iter().map(|ending| ending.token).collect();
         let outstanding = self.ledger.outstanding(tokens);
@@ -127,6 +138,9 @@ impl Completer {
                 // is held, and one that comes too late is fenced. Others would fare no better now.
                 self.trouble.met("finish", &error);
                 self.pulse.during(tokio::time::sleep(PAUSE)).await;
+                for finished in &mut batch {
+                    finished.tries = 0;
+                }
                 batch
             }
         }
@@ -164,6 +178,7 @@ impl Completer {
                     }
                 }
                 Ended::Locked => {
+                    finished.tries += 1;
                     again.push(finished);
                     continue;
                 }
@@ -177,6 +192,7 @@ impl Completer {
                 Ended::Refused(why) => {
                     tracing::error!(%id, r#type = finished.command_type, why, "the end of an attempt was refused");
                     finished.ending.end = refused(finished.ending.end, why);
+                    finished.tries = 0;
                     again.push(finished);
                     continue;
                 }

@@ -9,6 +9,7 @@
 //!                              lease, ledger, plan, pulse, room, share
 //! ```
 
+mod aside;
 mod attempt;
 mod builder;
 mod completer;
