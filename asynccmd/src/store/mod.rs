@@ -254,6 +254,10 @@ impl Database {
     ///
     /// Left to itself (`pool.into()`) a runtime asks the server once: [`MySqlClaim::TwoSteps`](crate::MySqlClaim::TwoSteps) on a node of
     /// a Galera cluster, [`MySqlClaim::SkipLocked`](crate::MySqlClaim::SkipLocked) on all others.
+    ///
+    /// On such a cluster asynccmd's own connections read what was committed at any node before. Those of the
+    /// pool are the caller's: where they end at different nodes, a `get` right after a `submit` may find
+    /// nothing yet, unless the pool's `after_connect` sets `wsrep_sync_wait = 1`.
     #[cfg(feature = "mysql")]
     pub fn mysql(pool: impl Into<sqlx::MySqlPool>, claim: model::MySqlClaim) -> Self {
         let settings = Settings {
