@@ -217,6 +217,36 @@ async fn the_server_ends_a_transaction_without_a_statement() {
     drop(frozen.detach());
 }
 
+/// An open session has locked the instance's own row: a heartbeat waits for it no longer than a second, in
+/// the server too, where nobody hears of its answer any more; the instance goes on as the same when it can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_heartbeat_gives_up_on_a_locked_row() {
+    let back = OnMysql::<false>::create().await;
+    let at = Setting::start(&back, registry()).await;
+    let instance = at.runtime.instance();
+    let mut lock = back.pool().begin().await.unwrap();
+    let row = format!("select id from async_command_instance where id = {instance} for update");
+    OnMysql::<false>::execute_on(&mut lock, row).await;
+    let waiting = "select coalesce(max(id), 0) from information_schema.processlist
+                   where db = database() and id <> connection_id() and info like '%set heartbeat_at%'";
+    let mut seen = std::collections::HashMap::new();
+    within("four heartbeats wait, one after another", async {
+        while seen.len() < 4 {
+            let thread = back.number(waiting).await;
+            if thread != 0 {
+                let since = *seen.entry(thread).or_insert_with(Instant::now);
+                assert!(since.elapsed() < Duration::from_secs(2), "thread {thread} waits on");
+            }
+        }
+    })
+    .await;
+    lock.rollback().await.unwrap();
+    submit_note(&at.client(), "on".into()).await.unwrap();
+    at.log.until(1).await;
+    assert_eq!(at.runtime.instance(), instance);
+    at.end().await;
+}
+
 /// A failure's message as long as no statement can be: its beginning is stored, and that it was cut.
 #[tokio::test]
 async fn a_message_over_the_servers_packet_is_cut() {
