@@ -14,6 +14,8 @@
 //! ```
 
 mod conn;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod json;
 mod line;
 pub(crate) mod model;
 #[cfg(feature = "mysql")]
@@ -22,6 +24,7 @@ mod mysql;
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod text;
 
 use std::fmt;
 use std::sync::Arc;
