@@ -151,6 +151,7 @@ impl Attempt {
             command_type: spec.command_type,
             biz_key: row.biz_key,
             attempt: Some(running),
+            tries: 0,
             place,
         });
     }
@@ -168,6 +169,7 @@ impl Attempt {
             command_type: self.registry.specs()[job.position].command_type,
             biz_key: job.row.biz_key,
             attempt: None,
+            tries: 0,
             place: job.place,
         });
     }

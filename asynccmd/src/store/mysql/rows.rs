@@ -1,21 +1,17 @@
 //! Between rows of MySQL and the model.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
-use serde::Serialize;
 use sqlx::mysql::MySqlRow;
 use sqlx::{Decode, MySql, Row as _};
 
 use crate::command::{Due, FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
-use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status, limits};
+pub(super) use crate::store::json::{json, json_ids, json_tokens};
+use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status};
+pub(super) use crate::store::text::{excerpt, storable};
 use crate::time::{LATEST_MICROS, micros};
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
-
-/// A value as the JSON text that `json_table` takes apart.
-pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))
-}
 
 /// The bytes of a text within a JSON text.
 pub(super) fn json_len(text: &str) -> usize {
@@ -25,24 +21,6 @@ pub(super) fn json_len(text: &str) -> usize {
         _ => 0,
     };
     text.len() + text.bytes().map(more).sum::<usize>() + 2
-}
-
-/// Identity numbers as a JSON array.
-pub(super) fn json_ids(ids: impl IntoIterator<Item = CommandId>) -> String {
-    let mut text = String::from("[");
-    for id in ids {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&id.to_string());
-    }
-    text.push(']');
-    text
-}
-
-/// Tokens in hexadecimal as a JSON array.
-pub(super) fn json_tokens<'t>(tokens: impl IntoIterator<Item = &'t Token>) -> Result<String> {
-    json(&tokens.into_iter().map(Token::to_string).collect::<Vec<_>>())
 }
 
 /// Attempts as a JSON array of [id, token in hexadecimal].
@@ -63,19 +41,6 @@ pub(super) fn due(due: Due) -> (Option<i64>, Option<i64>) {
 /// A count as a statement takes it.
 pub(super) fn limit(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// A text that every database stores: NULs replaced.
-pub(super) fn storable(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
-}
-
-/// The first characters of a text, NULs replaced.
-pub(super) fn excerpt(text: &str) -> String {
-    text.chars()
-        .take(limits::LAST_ERROR)
-        .map(|character| if character == '\0' { '\u{fffd}' } else { character })
-        .collect()
 }
 
 fn corrupt(column: &'static str) -> sqlx::Error {

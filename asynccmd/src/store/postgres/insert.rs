@@ -1,4 +1,7 @@
 //! Submits, and what a submitter may do with what is still PENDING. Runs in callers' transactions.
+//!
+//! Large batches go by `insert … select from unnest`, and not by `copy`: that returns no ids, which every submit
+//! answers with, and knows no `on conflict`.
 
 use std::collections::HashMap;
 

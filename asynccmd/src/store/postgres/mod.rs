@@ -326,15 +326,20 @@ impl Store for PostgresStore {
     }
 
     async fn drop_receipts(&self, tokens: &[Token]) -> Result<()> {
-        on!(self.ends, DEADLINE, claim::drop_receipts, tokens).map(drop)
+        on!(self.ends, DEADLINE, claim::drop_receipts, tokens)
     }
 
-    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered> {
+    async fn recover(
+        &self,
+        known: &[&'static str],
+        after: Option<Token>,
+        limit: usize,
+    ) -> Result<Recovered> {
         self.upkeep
             .within(DEADLINE, async {
                 let mut conn = self.upkeep.acquire().await?;
                 let wire = &mut self.own(&mut conn, GIVEN_UP);
-                let recovered = recover::recover(wire, known, limit).await?;
+                let recovered = recover::recover(wire, known, after, limit).await?;
                 Ok(conn.keep(recovered))
             })
             .await

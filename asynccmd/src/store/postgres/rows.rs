@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use crate::command::{Due, FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
-use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status, limits};
+use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status};
+pub(super) use crate::store::text::{excerpt, storable};
 use crate::time::{from_micros, micros};
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
@@ -91,16 +92,6 @@ pub(super) fn uuids(tokens: &[Token]) -> Vec<Uuid> {
 /// A number of rows as a parameter.
 pub(super) fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// A text that PostgreSQL stores: NULs replaced.
-pub(super) fn storable(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
-}
-
-/// The first characters of a text, NULs replaced.
-pub(super) fn excerpt(text: &str) -> String {
-    storable(text).chars().take(limits::LAST_ERROR).collect()
 }
 
 /// A count of a row. The table's checks keep it in range; a row edited by hand is cut.

@@ -3,13 +3,14 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row as _, Sqlite};
 
 use crate::command::{FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
-use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status, limits};
+pub(super) use crate::store::json::{json, json_ids, json_tokens};
+use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status};
+pub(super) use crate::store::text::{excerpt, storable};
 use crate::time::from_micros;
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
@@ -25,42 +26,6 @@ pub(super) fn now() -> i64 {
         Ok(since) => crate::time::micros(since),
         Err(_) => 0,
     }
-}
-
-/// A value as the JSON text that `json_each` takes apart.
-pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))
-}
-
-/// Identity numbers as a JSON array.
-pub(super) fn json_ids(ids: impl IntoIterator<Item = CommandId>) -> String {
-    let mut text = String::from("[");
-    for id in ids {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&id.to_string());
-    }
-    text.push(']');
-    text
-}
-
-/// Tokens in hexadecimal as a JSON array.
-pub(super) fn json_tokens<'t>(tokens: impl IntoIterator<Item = &'t Token>) -> Result<String> {
-    json(&tokens.into_iter().map(Token::to_string).collect::<Vec<_>>())
-}
-
-/// A text that every database stores: NULs replaced.
-pub(super) fn storable(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
-}
-
-/// The first characters of a text, NULs replaced.
-pub(super) fn excerpt(text: &str) -> String {
-    text.chars()
-        .take(limits::LAST_ERROR)
-        .map(|character| if character == '\0' { '\u{fffd}' } else { character })
-        .collect()
 }
 
 fn corrupt(column: &'static str) -> sqlx::Error {
