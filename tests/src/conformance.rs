@@ -196,6 +196,7 @@ macro_rules! conformance {
                 two_shutdowns_at_once_wait_for_the_same_end,
                 a_dropped_runtime_shuts_down_in_the_background,
                 a_shutdown_right_after_the_start_loses_and_counts_nothing,
+                a_claim_without_a_reply_delays_no_shutdown,
             }
             start {
                 two_handlers_of_a_type_are_refused_with_both_places,
@@ -230,6 +231,8 @@ macro_rules! conformance {
                 a_locked_row_delays_no_other_end,
                 a_locked_row_delays_no_other_start,
                 a_locked_row_delays_no_others_recovery,
+                locked_receipts_hide_no_other,
+                dead_instances_that_are_locked_delay_no_heartbeat,
                 a_locked_row_delays_no_other_kill,
             }
             races {

@@ -86,4 +86,10 @@ mod long {
     async fn a_cluster_that_loses_a_node_loses_no_command() {
         crate::galera::a_cluster_that_loses_a_node_loses_no_command().await;
     }
+
+    #[tokio::test]
+    #[ignore = "long, and needs Galera: tests/run --long"]
+    async fn a_runtimes_reads_are_not_behind_another_nodes_commit() {
+        crate::galera::a_runtimes_reads_are_not_behind_another_nodes_commit().await;
+    }
 }

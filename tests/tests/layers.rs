@@ -67,6 +67,7 @@ const ONE_WAY: &[(&str, &[&str])] = &[(
         "completer",
         "progress",
         // The base.
+        "aside",
         "conclusion",
         "plan",
         "room",

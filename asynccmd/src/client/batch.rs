@@ -78,9 +78,12 @@ impl<'a, C: Command> SubmitAll<'a, C> {
     fn drafts(self) -> Result<(Target<'a>, Vec<Draft>), SubmitError> {
         let parent = self.to.with_rules(|_, parent| parent);
         let draft = |(index, payload)| {
-            self.options
-                .draft::<C>(&payload, None, self.client.rules(), parent)
-                .map_err(|source| SubmitError::InBatch { index, source: Box::new(source) })
+            let draft = self.options.draft::<C>(&payload, None, self.client.rules(), parent);
+            let mut draft =
+                draft.map_err(|source| SubmitError::InBatch { index, source: Box::new(source) })?;
+            // Written by doubling, a text has room for up to another one of its length.
+            draft.payload.shrink_to_fit();
+            Ok::<_, SubmitError>(draft)
         };
         let drafts = self.payloads.into_iter().enumerate().map(draft).collect::<Result<_, _>>()?;
         Ok((self.to, drafts))

@@ -126,15 +126,21 @@ impl Client {
         if visible.immediate.is_empty() && visible.due.is_empty() {
             return;
         }
-        let store = &self.database().store;
-        let mut told = if store.carries_news() { visible.due.clone() } else { Vec::new() };
-        let runtime = self.runtime().flatten();
-        told.extend(match &runtime {
+        let carries_news = self.database().store.carries_news();
+        let mut told = if carries_news { visible.due.clone() } else { Vec::new() };
+        told.extend(match self.runtime().flatten() {
             Some(runtime) => runtime.committed(visible),
             None => visible.immediate.into_iter().map(|(_, name)| name).collect(),
         });
+        self.tell_others(told);
+    }
+
+    /// Tells other instances, and only those, that something of these types may be due.
+    pub(crate) fn tell_others(&self, types: impl IntoIterator<Item = &'static str>) {
+        let store = &self.database().store;
         if store.carries_news() {
-            self.inner.notifier.due(store, told, runtime.map(|runtime| runtime.threads()));
+            let runtime = self.runtime().flatten();
+            self.inner.notifier.due(store, types, runtime.map(|runtime| runtime.threads()));
         }
     }
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
-use tokio_util::sync::CancellationToken;
 
 use super::ports::AttemptPort;
 use super::{Draft, PrepareError, State};
@@ -52,19 +51,13 @@ struct Ledger {
 pub struct Context {
     pub(crate) info: AttemptInfo,
     state: Arc<State>,
-    cancel: CancellationToken,
     port: Arc<dyn AttemptPort>,
     ledger: Mutex<Ledger>,
 }
 
 impl Context {
-    pub(crate) fn new(
-        info: AttemptInfo,
-        state: Arc<State>,
-        cancel: CancellationToken,
-        port: Arc<dyn AttemptPort>,
-    ) -> Self {
-        Self { info, state, cancel, port, ledger: Mutex::default() }
+    pub(crate) fn new(info: AttemptInfo, state: Arc<State>, port: Arc<dyn AttemptPort>) -> Self {
+        Self { info, state, port, ledger: Mutex::default() }
     }
 
     /// The command's number.
@@ -128,12 +121,12 @@ impl Context {
     /// An async handler that does not watch this is dropped at its next await; one that does gets one
     /// last poll before. A plain `fn` asks [`is_cancelled`](Self::is_cancelled).
     pub async fn cancelled(&self) {
-        self.cancel.cancelled().await;
+        self.port.cancellation().cancelled().await;
     }
 
     /// Whether the attempt should stop; see [`cancelled`](Self::cancelled).
     pub fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.port.cancellation().is_cancelled()
     }
 
     /// Whether this attempt's right to its row is in doubt (the instance has had no accepted heartbeat

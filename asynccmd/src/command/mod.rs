@@ -3,6 +3,7 @@
 //! Floor 1: imports floor 0.
 
 mod backoff;
+mod cancellation;
 mod context;
 mod declaration;
 mod draft;
@@ -16,6 +17,7 @@ mod state;
 mod version;
 
 pub use backoff::Backoff;
+pub(crate) use cancellation::Cancellation;
 pub use context::Context;
 pub(crate) use context::{AttemptInfo, Progress};
 pub use declaration::Declaration;

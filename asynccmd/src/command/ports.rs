@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-use super::Progress;
+use super::{Cancellation, Progress};
 use crate::ids::{CommandId, Token};
 
 /// An attempt's line to the runtime that holds it.
 pub(crate) trait AttemptPort: Send + Sync {
     /// The identity of the database that holds the row; none for a handler that runs inline in a test.
     fn database(&self) -> Option<&str>;
+    /// How the attempt is told to stop.
+    fn cancellation(&self) -> &Cancellation;
     /// Whether the right to the row is in doubt or gone.
     fn lease_lost(&self) -> bool;
     /// Takes the latest word on how far the attempt is. Never waits.

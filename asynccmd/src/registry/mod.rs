@@ -5,8 +5,9 @@
 
 mod check;
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 pub use check::{Problem, RegistryError};
 pub(crate) use check::{Setup, check};
@@ -76,7 +77,7 @@ impl Registry {
         registrations.sort_by_key(|one| (one.spec.command_type, one.spec.location));
         let specs: Vec<_> = registrations.iter().map(|one| one.spec).collect();
         let decodes = registrations.iter().map(|one| one.decodes).collect();
-        let mut routes = HashMap::new();
+        let mut routes = HashMap::default();
         for (at, spec) in specs.iter().enumerate() {
             for name in std::iter::once(&spec.command_type).chain(spec.aliases) {
                 routes.entry(*name).or_insert(at);

@@ -22,7 +22,8 @@ use super::progress::Board;
 use super::room::Place;
 use crate::command::ports::AttemptPort;
 use crate::command::{
-    AttemptInfo, CommandSpec, Context, Done, Handler, PrepareError, Progress, State, panic_message,
+    AttemptInfo, Cancellation, CommandSpec, Context, Done, Handler, PrepareError, Progress, State,
+    panic_message,
 };
 use crate::ids::{CommandId, Token};
 use crate::registry::Registry;
@@ -117,7 +118,6 @@ impl Attempt {
                 delete: retention.is_zero(),
             },
             Arc::clone(&self.state),
-            running.cancel.clone(),
             Arc::new(Port {
                 running: Arc::clone(&running),
                 board: Arc::clone(&self.board),
@@ -151,6 +151,7 @@ impl Attempt {
             command_type: spec.command_type,
             biz_key: row.biz_key,
             attempt: Some(running),
+            tries: 0,
             place,
         });
     }
@@ -168,6 +169,7 @@ impl Attempt {
             command_type: self.registry.specs()[job.position].command_type,
             biz_key: job.row.biz_key,
             attempt: None,
+            tries: 0,
             place: job.place,
         });
     }
@@ -300,6 +302,10 @@ impl AttemptPort for Port {
         Some(&self.identity)
     }
 
+    fn cancellation(&self) -> &Cancellation {
+        &self.running.cancel
+    }
+
     fn lease_lost(&self) -> bool {
         self.running.lease_lost()
     }
@@ -320,10 +326,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_hook_that_panics_before_it_has_made_a_future_is_a_panic_of_the_attempt() {
-        struct Nobody;
+        #[derive(Default)]
+        struct Nobody(Cancellation);
         impl AttemptPort for Nobody {
             fn database(&self) -> Option<&str> {
                 None
+            }
+            fn cancellation(&self) -> &Cancellation {
+                &self.0
             }
             fn lease_lost(&self) -> bool {
                 false
@@ -344,8 +354,7 @@ mod tests {
             token: Token::random(),
             delete: false,
         };
-        let cancel = tokio_util::sync::CancellationToken::new();
-        let ctx = Context::new(info, Arc::new(State::new()), cancel, Arc::new(Nobody));
+        let ctx = Context::new(info, Arc::new(State::new()), Arc::new(Nobody::default()));
         let hooks: [Arc<Around>; 1] = [Arc::new(|_, _| panic!("no future"))];
         let handler = Box::pin(async { Done::Cancelled });
         let done = guard(hooked(Next { hooks: &hooks, ctx: &ctx, handler }), None, None).await;

@@ -3,12 +3,13 @@
 //! Floor 5: imports floors 0 to 4 and the base of its own. At once when idle; while batches follow
 //! one another, after at most [`LINGER`] or with [`ENOUGH`] rows.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::{HashMap, HashSet};
 use tokio::sync::mpsc;
 
+use super::aside::Aside;
 use super::hooks::OnDead;
 use super::inbox::Inbox;
 use super::ledger::{Ledger, Running};
@@ -39,6 +40,8 @@ pub(super) struct Finished {
     pub(super) biz_key: String,
     /// The attempt, if the handler was started.
     pub(super) attempt: Option<Arc<Running>>,
+    /// How often another session has kept it from being written.
+    pub(super) tries: u32,
     /// Freed by its drop.
     pub(super) place: super::room::Place,
 }
@@ -72,28 +75,31 @@ impl Completer {
     /// Runs until every sender is gone and every end is written.
     pub(super) async fn run(self, mut ends: mpsc::UnboundedReceiver<Finished>) {
         let mut batch: Vec<Finished> = Vec::with_capacity(BATCH);
-        // Those that another session keeps from being written, and when to try again: they hold up nobody.
-        let (mut aside, mut again_at) = (Vec::new(), Instant::now());
+        let mut aside = Aside::new();
         let mut written = Instant::now();
+        let mut open = true;
         loop {
-            let until = tokio::time::Instant::from_std(again_at);
-            let came = if batch.is_empty() {
-                let more = self.pulse.during(ends.recv_many(&mut batch, BATCH));
+            let next = aside.next().map(tokio::time::Instant::from_std);
+            if !open && next.is_none() && batch.is_empty() {
+                return;
+            }
+            let due = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // What came while a write took long is here already.
+            if batch.is_empty() {
                 tokio::select! {
                     biased;
-                    came = more => came,
-                    () = tokio::time::sleep_until(until), if !aside.is_empty() => 0,
+                    came = self.pulse.during(ends.recv_many(&mut batch, BATCH)), if open => open = came > 0,
+                    () = self.pulse.during(due) => {}
                 }
-            } else {
-                // They came while a write took long.
-                batch.len()
-            };
-            if came == 0 && aside.is_empty() {
-                return;
             }
             // Ends that come while a write is under way are its successor's; waiting for more pays
             // only while they come fast.
-            if came > 0 && written.elapsed() < LINGER && batch.len() < ENOUGH {
+            if !batch.is_empty() && written.elapsed() < LINGER && batch.len() < ENOUGH {
                 let until = tokio::time::Instant::now() + LINGER;
                 while batch.len() < ENOUGH {
                     let room = BATCH - batch.len();
@@ -103,20 +109,20 @@ impl Completer {
                     }
                 }
             }
-            if again_at <= Instant::now() {
-                batch.append(&mut aside);
-            } else if batch.is_empty() {
-                // Every sender is gone; what is left waits for its turn.
-                self.pulse.during(tokio::time::sleep_until(until)).await;
-                continue;
+            // By themselves, after those that are new: what is locked for long delays what it is written with.
+            for ended in [std::mem::take(&mut batch), aside.due()] {
+                if ended.is_empty() {
+                    continue;
+                }
+                let begun = Instant::now();
+                let left = self.write(ended, &mut ends, &mut batch).await;
+                written = Instant::now();
+                for finished in left {
+                    let tries = finished.tries;
+                    let cost = if tries > 0 { written - begun } else { Duration::ZERO };
+                    aside.add(finished, tries, cost);
+                }
             }
-            let left = self.write(std::mem::take(&mut batch), &mut ends, &mut batch).await;
-            written = Instant::now();
-            // Counted from the first that is set aside: those that follow do not put it off.
-            if aside.is_empty() {
-                again_at = written + PAUSE;
-            }
-            aside.extend(left);
         }
     }
 
@@ -124,7 +130,7 @@ impl Completer {
     /// to the `next` one.
     async fn write(
         &self,
-        batch: Vec<Finished>,
+        mut batch: Vec<Finished>,
         ends: &mut mpsc::UnboundedReceiver<Finished>,
         next: &mut Vec<Finished>,
     ) -> Vec<Finished> {
@@ -155,6 +161,9 @@ impl Completer {
                 self.trouble.met("finish", &error);
                 batch.iter().for_each(|finished| finished.place.lend());
                 self.pulse.during(tokio::time::sleep(PAUSE)).await;
+                for finished in &mut batch {
+                    finished.tries = 0;
+                }
                 batch
             }
         }
@@ -167,7 +176,7 @@ impl Completer {
         outstanding: &[(Token, usize)],
     ) -> Vec<Finished> {
         let mut again = Vec::new();
-        let mut ended_of: HashMap<Token, usize> = HashMap::new();
+        let mut ended_of: HashMap<Token, usize> = HashMap::default();
         let (mut acknowledged, mut places) = (Vec::new(), Vec::new());
         let (mut due_here, mut due) = (Vec::new(), Vec::new());
         let mut dead = Vec::new();
@@ -193,6 +202,7 @@ impl Completer {
                 }
                 Ended::Locked => {
                     finished.place.lend();
+                    finished.tries += 1;
                     again.push(finished);
                     continue;
                 }
@@ -206,6 +216,7 @@ impl Completer {
                 Ended::Refused(why) => {
                     tracing::error!(%id, r#type = finished.command_type, why, "the end of an attempt was refused");
                     finished.ending.end = refused(finished.ending.end, why);
+                    finished.tries = 0;
                     again.push(finished);
                     continue;
                 }

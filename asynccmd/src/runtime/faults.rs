@@ -14,6 +14,7 @@ pub struct Faults(std::sync::Arc<Orders>);
 #[cfg(feature = "testing")]
 struct Orders {
     claim_replies: std::sync::atomic::AtomicUsize,
+    held_replies: std::sync::atomic::AtomicUsize,
     dropped: std::sync::atomic::AtomicUsize,
     blocked: std::sync::Mutex<()>,
 }
@@ -35,6 +36,11 @@ impl Faults {
         self.0.dropped.load(std::sync::atomic::Ordering::SeqCst)
     }
 
+    /// Keeps the reply of the next claim that brings rows for ever, after its commit.
+    pub fn hold_claim_reply(&self) {
+        self.0.held_replies.store(1, std::sync::atomic::Ordering::SeqCst);
+    }
+
     /// Blocks the scheduler's thread while `during` runs.
     pub fn with_blocked_scheduler<T>(&self, during: impl FnOnce() -> T) -> T {
         let _blocked = self.0.blocked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -49,15 +55,22 @@ impl Faults {
         drop(self.0.blocked.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     }
 
-    pub(super) fn claim_reply(
+    pub(super) async fn claim_reply(
         &self,
-        reply: Result<Claim, StoreError>,
+        claim: impl Future<Output = Result<Claim, StoreError>>,
     ) -> Result<Claim, StoreError> {
+        use std::sync::atomic::AtomicUsize;
         use std::sync::atomic::Ordering::SeqCst;
-        let brings = matches!(&reply, Ok(Claim::Rows { rows, .. }) if !rows.is_empty());
-        let ordered = brings
-            && self.0.claim_replies.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1)).is_ok();
-        if ordered {
+        let reply = claim.await;
+        if !matches!(&reply, Ok(Claim::Rows { rows, .. }) if !rows.is_empty()) {
+            return reply;
+        }
+        let ordered =
+            |count: &AtomicUsize| count.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1)).is_ok();
+        if ordered(&self.0.held_replies) {
+            std::future::pending::<()>().await;
+        }
+        if ordered(&self.0.claim_replies) {
             self.0.dropped.fetch_add(1, SeqCst);
             return Err(StoreError::NoAnswer(std::time::Duration::ZERO));
         }
@@ -77,10 +90,10 @@ impl Faults {
 
     pub(super) fn block_scheduler(&self) {}
 
-    pub(super) fn claim_reply(
+    pub(super) async fn claim_reply(
         &self,
-        reply: Result<Claim, StoreError>,
+        claim: impl Future<Output = Result<Claim, StoreError>>,
     ) -> Result<Claim, StoreError> {
-        reply
+        claim.await
     }
 }

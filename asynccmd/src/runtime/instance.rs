@@ -40,8 +40,8 @@ use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::model::{Peer, RetentionRules};
 
-/// After the grace, how long cancelled attempts and their ends get before what is left counts as code
-/// that cannot be stopped.
+/// How long each last thing may take: a claim under way, the ends of attempts that were cancelled after the
+/// grace (what is left then counts as code that cannot be stopped), a last write.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// What the instances of a runtime share.
@@ -126,6 +126,7 @@ impl Instance {
         let trouble = Arc::new(Trouble::default());
         let hearing = Arc::new(Hearing::default());
         let (nudge, recovery) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (claims, beside) = (CancellationToken::new(), CancellationToken::new());
         let [scheduling, completing] =
             std::array::from_fn(|_| Arc::new(Pulse::new(config.stall_timeout / 8)));
         let port = Arc::new(Port {
@@ -180,6 +181,7 @@ impl Instance {
             ledger: Arc::clone(&ledger),
             inbox: Arc::clone(inbox),
             lease_missed: Arc::clone(&nudge),
+            client: client.clone(),
             on_dead: shared.on_dead.clone(),
             pulse: Arc::clone(&scheduling),
             trouble: Arc::clone(&trouble),
@@ -187,6 +189,8 @@ impl Instance {
             hearing: Arc::clone(&hearing),
             suspect_poll: config.heartbeat_every().min(Duration::from_secs(5)),
             faults: shared.faults.clone(),
+            stop: claims.clone(),
+            patience: config.heartbeat_every().min(SETTLE),
             plan: Plan::default(),
         };
         let listener = Listener {
@@ -219,7 +223,6 @@ impl Instance {
             wake: recovery,
         };
 
-        let (claims, beside) = (CancellationToken::new(), CancellationToken::new());
         let rules = shared.retention_rules();
         let retention =
             retention::run(Arc::clone(&store), rules, Arc::clone(&trouble), claims.clone());
@@ -230,7 +233,7 @@ impl Instance {
         tokio::spawn(listener.run(beside.clone()).instrument(within.clone()));
         tokio::spawn(retention.instrument(within.clone()));
         tokio::spawn(progress.instrument(within.clone()));
-        let scheduler = tokio::spawn(scheduler.run(claims.clone()).instrument(within.clone()));
+        let scheduler = tokio::spawn(scheduler.run().instrument(within.clone()));
         let inbox = Arc::clone(inbox);
         Self {
             client,

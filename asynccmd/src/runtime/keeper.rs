@@ -145,16 +145,12 @@ impl Keeper {
                 if !held_before {
                     self.inbox.everything();
                 }
-                for (peer, silent) in watch.accepted(&peers, in_turn) {
-                    self.bury(peer, silent).await;
-                }
-                // Bounded: it must not keep the next heartbeat.
-                let every = self.config.heartbeat_every();
-                match tokio::time::timeout(every, self.reconcile(&lease)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => self.trouble.met("reconcile", &error),
-                    Err(_) => self.trouble.met("reconcile", &StoreError::NoAnswer(every)),
-                }
+                let silent = watch.accepted(&peers, in_turn);
+                // Side by side and bounded: neither must keep the other, or the next heartbeat.
+                tokio::join!(
+                    self.in_time("bury", self.bury(silent)),
+                    self.in_time("reconcile", self.reconcile(&lease))
+                );
                 Some(accepted)
             }
             Ok(None) => {
@@ -194,15 +190,34 @@ impl Keeper {
         self.inbox.everything();
     }
 
-    async fn bury(&self, peer: Peer, silent: bool) {
-        match self.store.bury(peer, self.config.stall_timeout, silent).await {
-            Ok(true) => {
-                tracing::warn!(instance = %peer.id, "an instance has died; its commands are recovered");
-                self.recovery.notify_one();
-            }
-            Ok(false) => {}
-            Err(error) => self.trouble.met("bury", &error),
+    /// What follows from a heartbeat gets the time until the next one.
+    async fn in_time(
+        &self,
+        call: &'static str,
+        work: impl Future<Output = Result<(), StoreError>>,
+    ) {
+        let every = self.config.heartbeat_every();
+        let done = tokio::time::timeout(every, work).await;
+        if let Err(error) = done.unwrap_or(Err(StoreError::NoAnswer(every))) {
+            self.trouble.met(call, &error);
         }
+    }
+
+    /// Declares these dead, as far as the time goes; each with whether it was silent for long by this
+    /// process's clock. One that takes all of the time is not always the first.
+    async fn bury(&self, mut silent: Vec<(Peer, bool)>) -> Result<(), StoreError> {
+        fastrand::shuffle(&mut silent);
+        for (peer, for_long) in silent {
+            match self.store.bury(peer, self.config.stall_timeout, for_long).await {
+                Ok(true) => {
+                    tracing::warn!(instance = %peer.id, "an instance has died; its commands are recovered");
+                    self.recovery.notify_one();
+                }
+                Ok(false) => {}
+                Err(error) => self.trouble.met("bury", &error),
+            }
+        }
+        Ok(())
     }
 
     /// Compares memory with receipts and rows, by (id, token).

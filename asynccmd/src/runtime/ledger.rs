@@ -1,18 +1,18 @@
 //! What this process holds, by its own memory: the other half of every question about the lease.
 //!
-//! Base of floor 5: imports floor 0 and the lease. Reconciliation compares this memory with the
+//! Base of floor 5: imports floors 0 and 1 and the lease. Reconciliation compares this memory with the
 //! receipts and rows of the database. A token is here from before its claim is sent until the claim
 //! has failed or all its rows are acknowledged as ended.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio_util::sync::CancellationToken;
+use foldhash::{HashMap, HashSet};
 
 use super::lease::Lease;
+use crate::command::Cancellation;
 use crate::ids::{CommandId, Token};
 
 /// Why an attempt was told to stop.
@@ -35,7 +35,7 @@ pub(super) struct Running {
     pub(super) token: Token,
     pub(super) command_type: &'static str,
     pub(super) started: Instant,
-    pub(super) cancel: CancellationToken,
+    pub(super) cancel: Cancellation,
     lease: Arc<Lease>,
     stop: OnceLock<(Stop, Instant)>,
     fenced: AtomicBool,
@@ -54,7 +54,7 @@ impl Running {
             token,
             command_type,
             started: Instant::now(),
-            cancel: CancellationToken::new(),
+            cancel: Cancellation::default(),
             lease,
             stop: OnceLock::new(),
             fenced: AtomicBool::new(false),
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(ledger.strangers(token, &ids), ids, "before the claim nobody knows the token");
         ledger.claiming(token);
         assert!(ledger.strangers(token, &ids).is_empty(), "the reply may be under way");
-        ledger.claimed(token, ids.into());
+        ledger.claimed(token, ids.into_iter().collect());
         assert!(ledger.acknowledged([(ids[0], token)]).is_empty());
         assert_eq!(ledger.outstanding([token]), [(token, 1)]);
         assert_eq!(ledger.strangers(token, &ids), [ids[0]]);

@@ -13,6 +13,7 @@
 //! their threads and queues, and the bounds of both pools and types (`room`). All else is an instance's
 //! own, and a job carries what runs it, so that no worker knows of databases.
 
+mod aside;
 mod attempt;
 mod builder;
 mod completer;
@@ -121,7 +122,8 @@ impl Runtime {
 
     /// Shuts down: claims no more and gives ready commands back at once; lets attempts run for the
     /// builder's `grace`, then cancels and gives back those that are `async`. Returns when their ends
-    /// are written. A plain `fn`, or an async one that blocks its thread, cannot be cancelled: its
+    /// are written. A claim under way is waited for 5 s at most, less with a `stall_timeout` below 20 s: what
+    /// it takes all the same is given back uncounted by another instance. A plain `fn`, or an async one that blocks its thread, cannot be cancelled: its
     /// command stays with this instance until the code returns or the process ends, and is then given
     /// back uncounted.
     ///

@@ -112,7 +112,8 @@ impl Workers {
                 let start = Instant::now();
                 let attempt = Arc::clone(&job.attempt);
                 attempt.run(job).await;
-                self.speed().ended(self.now(), start.elapsed());
+                let end = Instant::now();
+                self.speed().ended(end - self.origin, end - start);
             }
             // Under the queue's lock, so that a push comes before this or after it.
             let ready = self.ready();

@@ -41,9 +41,12 @@ impl Recovery {
         }
     }
 
+    /// Goes over all receipts of the dead once: those that have to stay, for rows that others have locked,
+    /// hide none behind them.
     async fn round(&self, stop: &CancellationToken) {
+        let mut after = None;
         while !stop.is_cancelled() {
-            match self.store.recover(&self.known, BATCH).await {
+            match self.store.recover(&self.known, after, BATCH).await {
                 Ok(recovered) => {
                     if recovered.rows > 0 {
                         tracing::warn!(
@@ -53,7 +56,8 @@ impl Recovery {
                         self.inbox.everything();
                     }
                     self.on_dead.tell(recovered.dead).await;
-                    if !recovered.more {
+                    after = recovered.next;
+                    if after.is_none() {
                         return;
                     }
                 }

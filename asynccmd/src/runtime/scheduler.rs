@@ -1,11 +1,10 @@
 //! Claims due rows and hands them to their pools: one loop an instance, which is one a database.
 //!
-//! Floor 5: imports floors 0 to 3 and, of its own, pool and what lies below it. Sleeps until a
+//! Floor 5: imports floors 0 to 4 and, of its own, pool and what lies below it. Sleeps until a
 //! wake-up, freed room, the next known due time, or the poll.
 
 mod suspects;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +23,7 @@ use super::pool::Workers;
 use super::pulse::{Hearing, Pulse, Trouble};
 use super::room::{PATIENCE, Planning, Reservation, Rooms};
 use super::share::{Asker, share};
+use crate::client::Client;
 use crate::error::StoreError;
 use crate::ids::Token;
 use crate::registry::Registry;
@@ -53,6 +53,8 @@ pub(super) struct Scheduler {
     pub(super) ledger: Arc<Ledger>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) lease_missed: Arc<Notify>,
+    /// Tells others of what is to start at once and does not here.
+    pub(super) client: Client,
     pub(super) on_dead: OnDead,
     pub(super) pulse: Arc<Pulse>,
     pub(super) trouble: Arc<Trouble>,
@@ -61,13 +63,16 @@ pub(super) struct Scheduler {
     /// Between two looks for suspects that nobody has announced.
     pub(super) suspect_poll: Duration,
     pub(super) faults: Faults,
+    pub(super) stop: CancellationToken,
+    /// How long a claim under way is waited for after the stop.
+    pub(super) patience: Duration,
     pub(super) plan: Plan,
 }
 
 impl Scheduler {
     /// Runs until it is stopped, then gives back what is ready.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
-        while !stop.is_cancelled() {
+    pub(super) async fn run(mut self) {
+        while !self.stop.is_cancelled() {
             self.pulse.tick();
             self.faults.block_scheduler();
             self.look_at(self.inbox.take());
@@ -79,12 +84,15 @@ impl Scheduler {
             }
             let until = tokio::time::Instant::from_std(self.wakes_at());
             tokio::select! {
-                () = stop.cancelled() => {}
+                () = self.stop.cancelled() => {}
                 () = self.pulse.during(self.inbox.woken()) => {}
                 () = tokio::time::sleep_until(until) => {}
             }
         }
         self.rooms.withdraw(self.who);
+        let last =
+            std::mem::take(&mut self.plan.immediate).into_iter().chain(self.inbox.take().immediate);
+        self.leave(last.map(|(_, position)| position).collect());
         for pool in &self.pools {
             for job in pool.take_out(|job, _| self.claimed(job)) {
                 self.attempt.release(job, Duration::ZERO);
@@ -147,10 +155,8 @@ impl Scheduler {
         // A pause that is over is forgotten whatever follows: `wakes_at` sleeps until its end.
         self.plan.paused_until = self.plan.paused_until.filter(|until| Instant::now() < *until);
         if !lease.holds() || self.plan.paused_until.is_some() {
-            // What was to start by id is found by a poll.
-            for (_, position) in std::mem::take(&mut self.plan.immediate) {
-                self.kinds[position].wake();
-            }
+            let wanted = std::mem::take(&mut self.plan.immediate);
+            self.leave(wanted.into_iter().map(|(_, position)| position).collect());
             self.rooms.withdraw(self.who);
             return false;
         }
@@ -175,8 +181,13 @@ impl Scheduler {
 
     async fn claim_all(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
         self.claim_immediate(lease).await?;
-        self.claim_due(lease).await?;
-        self.claim_suspect(lease).await
+        if !self.stop.is_cancelled() {
+            self.claim_due(lease).await?;
+        }
+        if !self.stop.is_cancelled() {
+            self.claim_suspect(lease).await?;
+        }
+        Ok(())
     }
 
     /// Claims by id what a commit in this process has just made visible, as far as there is room.
@@ -186,20 +197,19 @@ impl Scheduler {
             return Ok(());
         }
         let mut ids = Vec::with_capacity(wanted.len());
-        let mut types = Vec::new();
-        let mut reservation = {
+        let (mut types, mut left) = (Vec::new(), Vec::new());
+        let reservation = {
             let mut planning = self.rooms.plan(self.who);
             let mut room_in: Vec<Option<usize>> = vec![None; self.pools.len()];
             let mut room_of: Vec<Option<usize>> = vec![None; self.kinds.len()];
             for (id, position) in wanted {
-                let kind = &mut self.kinds[position];
+                let kind = &self.kinds[position];
                 let pool = &self.pools[kind.pool];
                 let in_pool = room_in[kind.pool]
                     .get_or_insert_with(|| room_in_pool(&mut planning, kind.pool, pool).0);
                 let of_type = room_of[position].get_or_insert_with(|| kind.ask(&mut planning));
                 if *in_pool == 0 || *of_type == 0 {
-                    // Stays PENDING; the next claim with room finds it.
-                    kind.wake();
+                    left.push(position);
                     continue;
                 }
                 *in_pool -= 1;
@@ -207,11 +217,11 @@ impl Scheduler {
                 ids.push(id);
                 types.push(position);
             }
-            if ids.is_empty() {
-                return Ok(());
-            }
-            planning.reserve(types.iter().flat_map(|at| self.kinds[*at].bounds()).map(|at| (at, 1)))
+            let bounds = types.iter().flat_map(|at| self.kinds[*at].bounds());
+            (!ids.is_empty()).then(|| planning.reserve(bounds.map(|at| (at, 1))))
         };
+        self.leave(left);
+        let Some(mut reservation) = reservation else { return Ok(()) };
         types.sort_unstable();
         types.dedup();
         let names: Vec<_> =
@@ -231,6 +241,18 @@ impl Scheduler {
         }
         self.hand_over(claimed?.rows, token, lease, None, reservation);
         Ok(())
+    }
+
+    /// Commands of these kinds that were to start by id stay PENDING: the next claim with room finds them,
+    /// here or elsewhere.
+    fn leave(&mut self, mut positions: Vec<usize>) {
+        positions.sort_unstable();
+        positions.dedup();
+        for at in &positions {
+            self.kinds[*at].wake();
+        }
+        let kinds = positions.iter().map(|at| &self.kinds[*at]);
+        self.client.tell_others(kinds.flat_map(|kind| kind.types.iter().copied()));
     }
 
     /// What it would claim now, of each type so much, in which others leave room for it.
@@ -259,25 +281,44 @@ impl Scheduler {
         asked
     }
 
-    /// Awaits a claim; the other databases wait for its answer no longer than their patience lasts.
-    async fn answered<T>(
+    /// Awaits a claim; the other databases wait for its answer no longer than their patience lasts. Once
+    /// told to stop, nobody waits for it as long as a statement may take.
+    ///
+    /// What a claim has taken whose answer nobody awaits is in nobody's memory, as where a reply is lost:
+    /// while attempts are given their grace reconciliation gives it back, and later, when the instance's
+    /// row is gone, the next recovery of another instance; uncounted, since the receipts of an instance
+    /// that left in order are marked. (But for a claim that the database ends even after that: its
+    /// receipt says that its holder has died, once.)
+    async fn answered(
         &mut self,
-        claim: impl Future<Output = T>,
+        claim: impl Future<Output = Result<Claim, StoreError>>,
         reservation: &mut Reservation,
-    ) -> T {
+    ) -> Result<Claim, StoreError> {
         if self.plan.slow {
             reservation.lend();
             self.rooms.withdraw(self.who);
         }
-        let mut claim = std::pin::pin!(self.pulse.during(claim));
-        let answer = tokio::time::timeout(PATIENCE, &mut claim).await;
-        self.plan.slow = answer.is_err();
-        match answer {
+        let (stop, patience) = (self.stop.clone(), self.patience);
+        let reply = self.pulse.during(self.faults.claim_reply(claim));
+        let mut answer = std::pin::pin!(async {
+            let late = async {
+                stop.cancelled().await;
+                tokio::time::sleep(patience).await;
+            };
+            tokio::select! {
+                biased;
+                reply = reply => reply,
+                () = late => Err(StoreError::NoAnswer(patience)),
+            }
+        });
+        let in_time = tokio::time::timeout(PATIENCE, &mut answer).await;
+        self.plan.slow = in_time.is_err();
+        match in_time {
             Ok(answer) => answer,
             Err(_) => {
                 reservation.lend();
                 self.rooms.withdraw(self.who);
-                claim.await
+                answer.await
             }
         }
     }
@@ -333,9 +374,9 @@ impl Scheduler {
         token: Token,
         claim: Result<Claim, StoreError>,
     ) -> Result<Claimed, StoreError> {
-        match self.faults.claim_reply(claim) {
+        match claim {
             Ok(Claim::Rows { rows, next_due, whole, dead }) => {
-                let ids: HashSet<_> = rows.iter().map(|row| row.id).collect();
+                let ids = rows.iter().map(|row| row.id).collect();
                 self.ledger.claimed(token, ids);
                 self.trouble.over();
                 Ok(Claimed { rows, next_due, whole, dead })

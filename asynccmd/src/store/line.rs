@@ -3,6 +3,14 @@
 //! Handlers may hold every connection of the callers' pool, so the runtime's statements never wait
 //! for it. A line copies that pool's options and hooks, opens when it is first used, keeps its
 //! statements prepared, and is replaced after anything but success.
+//!
+//! Every use of a line has a deadline on this side ([`Line::within`]): a heartbeat a quarter of
+//! `stall_timeout`, news a few seconds, a migration what it needs, all else half a minute. Past it the call
+//! fails as [`StoreError::NoAnswer`], its connection is closed, and the next call opens another. A peer that
+//! is gone without a word (a host that is off, a route that drops packets) therefore costs one such time,
+//! and lines need no keepalive of TCP's. The one connection without calls, which listens, is tried after each
+//! quarter of `stall_timeout` in silence, and that has the same deadline. What a lost client leaves open in
+//! the server is the server's to end: each back end bounds an idle transaction of a line.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, RwLock};

@@ -14,6 +14,8 @@
 //! ```
 
 mod conn;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod json;
 mod line;
 pub(crate) mod model;
 #[cfg(feature = "mysql")]
@@ -22,6 +24,7 @@ mod mysql;
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod text;
 
 use std::fmt;
 use std::sync::Arc;
@@ -90,8 +93,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Marks the instance as closing, and its receipts: what it leaves behind was not a crash.
     async fn closing(&self, instance: InstanceId) -> Result<()>;
 
-    /// Deletes the instance's row at the end of an orderly shutdown. What it still holds is recovered
-    /// by others.
+    /// Deletes the instance's row at the end of an orderly shutdown, and marks its receipts as closing:
+    /// what it still holds is recovered by others at once, and was not a crash.
     async fn deregister(&self, instance: InstanceId) -> Result<()>;
 
     // ---- rows ---------------------------------------------------------------------------------
@@ -135,8 +138,14 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn drop_receipts(&self, tokens: &[Token]) -> Result<()>;
 
     /// RUNNING → PENDING, DEAD or KILLED for rows whose receipt names an instance without a row; then
-    /// the receipts go. At most `limit` receipts; says whether there are more.
-    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered>;
+    /// the receipts go. At most `limit` receipts, of those after `after` in the order of their tokens; says
+    /// where to go on. Rows that are locked, or refused for good, stay with their receipts.
+    async fn recover(
+        &self,
+        known: &[&'static str],
+        after: Option<Token>,
+        limit: usize,
+    ) -> Result<Recovered>;
 
     /// The receipts of an instance.
     async fn receipts(&self, instance: InstanceId) -> Result<Vec<Receipt>>;
@@ -248,6 +257,10 @@ impl Database {
     ///
     /// Left to itself (`pool.into()`) a runtime asks the server once: [`MySqlClaim::TwoSteps`](crate::MySqlClaim::TwoSteps) on a node of
     /// a Galera cluster, [`MySqlClaim::SkipLocked`](crate::MySqlClaim::SkipLocked) on all others.
+    ///
+    /// On such a cluster asynccmd's own connections read what was committed at any node before. Those of the
+    /// pool are the caller's: where they end at different nodes, a `get` right after a `submit` may find
+    /// nothing yet, unless the pool's `after_connect` sets `wsrep_sync_wait = 1`.
     #[cfg(feature = "mysql")]
     pub fn mysql(pool: impl Into<sqlx::MySqlPool>, claim: model::MySqlClaim) -> Self {
         let settings = Settings {

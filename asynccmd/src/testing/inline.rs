@@ -11,12 +11,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
 
 use crate::command::ports::AttemptPort;
 use crate::command::{
-    AttemptInfo, Command, Context, Done, Draft, Handler, Handles, Progress, State, StoredOutput,
-    panic_message,
+    AttemptInfo, Cancellation, Command, Context, Done, Draft, Handler, Handles, Progress, State,
+    StoredOutput, panic_message,
 };
 use crate::ids::{CommandId, Token, Uid};
 
@@ -49,7 +48,7 @@ pub fn run_inline<H: Handles>(payload: Payload<H>) -> Inline<H> {
         state: State::new(),
         attempt: 1,
         metadata: Map::new(),
-        cancel: CancellationToken::new(),
+        cancelled: false,
     }
 }
 
@@ -61,7 +60,7 @@ pub struct Inline<H: Handles> {
     state: State,
     attempt: u32,
     metadata: Map<String, Value>,
-    cancel: CancellationToken,
+    cancelled: bool,
 }
 
 impl<H: Handles> Inline<H> {
@@ -91,13 +90,16 @@ impl<H: Handles> Inline<H> {
 
     /// Tells the attempt to stop before it starts: `ctx.cancelled()` completes at once. The handler is
     /// left to see that by itself.
-    pub fn cancelled(self) -> Self {
-        self.cancel.cancel();
+    pub fn cancelled(mut self) -> Self {
+        self.cancelled = true;
         self
     }
 
     async fn run(self) -> InlineResult<H> {
         let reports = Arc::new(Reports::default());
+        if self.cancelled {
+            reports.cancel.cancel();
+        }
         let payload = match serde_json::to_string(&self.payload) {
             Ok(payload) => payload,
             Err(error) => {
@@ -117,8 +119,7 @@ impl<H: Handles> Inline<H> {
             token: Token::random(),
             delete: false,
         };
-        let context =
-            Arc::new(Context::new(info, Arc::new(self.state), self.cancel, reports.clone()));
+        let context = Arc::new(Context::new(info, Arc::new(self.state), reports.clone()));
         let done = match H::SPEC.handler {
             Handler::Async(handler) => run_async::<H>(handler(&payload, &context)).await,
             Handler::Blocking(handler) => {
@@ -134,7 +135,7 @@ impl<H: Handles> Inline<H> {
             follow_ups.clear();
         }
         let progress =
-            std::mem::take(&mut *reports.0.lock().unwrap_or_else(PoisonError::into_inner));
+            std::mem::take(&mut *reports.progress.lock().unwrap_or_else(PoisonError::into_inner));
         InlineResult { done, follow_ups, progress, command: PhantomData }
     }
 }
@@ -251,11 +252,18 @@ impl<H: Handles> fmt::Debug for InlineResult<H> {
 
 /// The context's line to a runtime that is not there.
 #[derive(Default)]
-struct Reports(Mutex<Vec<(f64, String)>>);
+struct Reports {
+    cancel: Cancellation,
+    progress: Mutex<Vec<(f64, String)>>,
+}
 
 impl AttemptPort for Reports {
     fn database(&self) -> Option<&str> {
         None
+    }
+
+    fn cancellation(&self) -> &Cancellation {
+        &self.cancel
     }
 
     fn lease_lost(&self) -> bool {
@@ -263,7 +271,7 @@ impl AttemptPort for Reports {
     }
 
     fn progress(&self, _: CommandId, _: Token, progress: Progress) {
-        let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         reports.push((progress.fraction, progress.message));
     }
 
@@ -394,7 +402,6 @@ mod tests {
                 delete: false,
             },
             Arc::default(),
-            CancellationToken::new(),
             Arc::new(Reports::default()),
         );
         let mut conn =

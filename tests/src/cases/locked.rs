@@ -7,7 +7,7 @@ use asynccmd::{Client, CommandError, CommandId, Context, KillAnswer, Registry, S
 use sqlx::Transaction;
 
 use crate::gate::Gate;
-use crate::harness::{Back, Log, row, until_row, within};
+use crate::harness::{Back, DEADLINE, Log, row, until_number, until_row, within};
 use crate::setting::Setting;
 
 #[command(type = "locked.waits", mode = "async_pool")]
@@ -115,6 +115,82 @@ pub async fn a_locked_row_delays_no_others_recovery<B: Back>(back: B) {
         assert_eq!(at.get(*id).await.failures.len(), 1);
     }
     assert_eq!(at.log.entries().len(), ROWS);
+    at.end().await;
+}
+
+/// Recovery: receipts of which every row is locked, as many as go into one write, hide none behind them.
+pub async fn locked_receipts_hide_no_other<B: Back>(back: B) {
+    const STUCK: usize = 100;
+    let client = Client::new(back.database());
+    let sent =
+        client.submit_all::<Waits>(&client, (0..=STUCK).map(|number| Waits { number })).await;
+    let mut stuck: Vec<_> = sent.unwrap().iter().map(asynccmd::Submitted::id).collect();
+    for id in &stuck {
+        back.hold_by_a_dead_instance(&[*id]).await;
+    }
+    // Dead already, and in order: none of them has to be buried, or runs as a suspect.
+    back.execute("delete from async_command_instance").await;
+    back.execute("update async_command_claim set closing = 1").await;
+    let last = "select id from async_command where claim_token = (
+                    select token from async_command_claim order by token desc limit 1)";
+    let last = CommandId::from(back.number(last).await);
+    stuck.retain(|id| *id != last);
+    let lock = back.hold_rows(&stuck).await;
+    let start = async {
+        let at = Setting::start(&back, registry()).await;
+        at.gate.open(STUCK + 1);
+        at
+    };
+    let at = if B::ONE_WRITER {
+        tokio::join!(start, async { lock.rollback().await.unwrap() }).0
+    } else {
+        let at = start.await;
+        until_row(&client, last, |row| row.status == Status::Success).await;
+        assert_eq!(at.gate.entered(), 1, "the others are locked");
+        lock.rollback().await.unwrap();
+        at
+    };
+    let ended = "select count(*) from async_command where status = 'SUCCESS' and run_no = 2";
+    until_number(&back, ended, STUCK as i64 + 1).await;
+    at.end().await;
+}
+
+/// Heartbeat: of many dead, whose rows are locked, none can be buried, and each try takes its time.
+pub async fn dead_instances_that_are_locked_delay_no_heartbeat<B: Back>(back: B) {
+    let client = Client::new(back.database());
+    let ids = submit(&client).await;
+    let mut dead = Vec::new();
+    for id in &ids {
+        dead.push(back.hold_by_a_dead_instance(&[*id]).await);
+    }
+    let at = Setting::start(&back, registry()).await;
+    at.gate.open(ROWS);
+    if !B::ONE_WRITER {
+        let mut lock = back.pool().begin().await.unwrap();
+        for id in &dead {
+            let row = format!("select id from async_command_instance where id = {id} for update");
+            B::execute_on(&mut lock, row).await;
+        }
+        let beat = format!(
+            "select {} - {} from async_command_instance where id = {}",
+            B::micros("heartbeat_at"),
+            B::micros("started_at"),
+            at.runtime.instance()
+        );
+        // `stall_timeout` is 2 s: past 1.8 s the lease would be in doubt.
+        let (mut last, begin) = (0, std::time::Instant::now());
+        while last < 6_000_000 {
+            let now = back.number(&*beat).await;
+            assert!(now - last < 1_800_000, "{} ms between two heartbeats", (now - last) / 1000);
+            last = now;
+            assert!(begin.elapsed() < DEADLINE, "heartbeats have ended");
+        }
+        assert_eq!(at.gate.entered(), 0, "their instances are not dead yet");
+        lock.rollback().await.unwrap();
+    }
+    let ended = "select count(*) from async_command where status = 'SUCCESS' and run_no = 2";
+    until_number(&back, ended, ROWS as i64).await;
+    until_number(&back, "select count(*) from async_command_instance", 1).await;
     at.end().await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use asynccmd::testing::Faults;
 use asynccmd::{Client, CommandError, Context, Pool, Registry, RuntimeBuilder, Status, command};
 
 use crate::gate::Gate;
@@ -273,5 +274,26 @@ pub async fn a_shutdown_right_after_the_start_loses_and_counts_nothing<B: Back>(
     let ended = "select count(*) from async_command where status = 'SUCCESS'";
     assert_eq!(back.number(ended).await, sent.len() as i64);
     assert_eq!(runs + at.log.entries().len(), sent.len(), "each ran once");
+    at.end().await;
+}
+
+/// A claim that has taken its rows and does not answer: the shutdown does not wait for it, and another
+/// instance gives back what it took, uncounted.
+pub async fn a_claim_without_a_reply_delays_no_shutdown<B: Back>(back: B) {
+    let faults = Faults::new();
+    let at = Setting::start_with(&back, registry(), |b| pools(b).faults(faults.clone())).await;
+    faults.hold_claim_reply();
+    let client = Client::new(back.database());
+    let id = submit_quick(&at.client(), false).await.unwrap().id();
+    until_row(&client, id, |row| row.status == Status::Running).await;
+    let begin = std::time::Instant::now();
+    within("the shutdown", at.runtime.shutdown()).await;
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert_eq!(back.number(INSTANCES).await, 0);
+    assert!(at.log.entries().is_empty(), "nobody here knows of it");
+    let at = Setting::start_with(&back, registry(), pools).await;
+    let row = until_row(&client, id, |row| row.status == Status::Success).await;
+    assert_eq!((row.run_no, row.retry_count), (2, 0));
+    assert!(at.get(id).await.failures.is_empty(), "nobody has crashed");
     at.end().await;
 }

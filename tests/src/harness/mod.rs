@@ -136,6 +136,23 @@ pub trait Back: Sized + Send + Sync + 'static {
         id: CommandId,
     ) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send;
 
+    /// The same for several of them, beside which others go on where a row can be locked alone.
+    fn hold_rows(
+        &self,
+        ids: &[CommandId],
+    ) -> impl Future<Output = sqlx::Transaction<'static, Self::DB>> + Send {
+        async move {
+            let mut tx = self.hold_row(ids[0]).await;
+            if !Self::ONE_WRITER {
+                for id in &ids[1..] {
+                    let lock = format!("select id from async_command where id = {id} for update");
+                    Self::execute_on(&mut tx, lock).await;
+                }
+            }
+            tx
+        }
+    }
+
     /// Nobody is within a transaction, with locks that would stop others if he were stopped now.
     fn is_at_rest(&self) -> impl Future<Output = bool> + Send;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use asynccmd::{Status, Submitted};
+use asynccmd::{Client, Reason, Status, Submitted};
 use asynccmd_tests::harness::{Back as _, OnMysql};
 use asynccmd_tests::process::{PATIENCE, until};
 use asynccmd_tests::server::Server;
@@ -73,6 +73,33 @@ pub(crate) async fn a_cluster_that_loses_a_node_loses_no_command() {
     assert!(started >= HELD, "what ran at the node that was killed ran nowhere else");
     assert!(conflicts > 0, "the nodes never met");
     site.assert_receipts_match_rows().await;
+}
+
+/// A node has a commit of another one's before it has applied it. What asynccmd reads there on a connection
+/// of its own waits for that.
+pub(crate) async fn a_runtimes_reads_are_not_behind_another_nodes_commit() {
+    const ROWS: usize = 10_000;
+    let nodes = Server::galera().await;
+    let site = Site::<OnMysql>::on_server(nodes[0].url()).await;
+    let options = site.pool().connect_options();
+    let url = of(&nodes[1]).database(options.get_database().unwrap()).to_url_lossy();
+    let elsewhere = Client::new(&OnMysql::<false>::pool_at(url.as_str(), 1).await);
+    assert!(elsewhere.admin().health().await.is_up());
+    let toil = (0..ROWS).map(|_| Toil { milliseconds: 0 });
+    site.client.submit_all::<Toil>(&site.client, toil).await.unwrap();
+    for status in ["DEAD", "SUCCESS", "DEAD"] {
+        // Large enough to take a while to be applied.
+        site.execute(format!(
+            "update async_command set status = '{status}', finished_at = utc_timestamp(6)"
+        ))
+        .await;
+        let health = elsewhere.admin().health().await;
+        let dead = health.reasons.iter().find_map(|reason| match reason {
+            Reason::DeadLetters { count, .. } => Some(*count as usize),
+            _ => None,
+        });
+        assert_eq!(dead, (status == "DEAD").then_some(ROWS), "{health}");
+    }
 }
 
 fn of(node: &Server) -> MySqlConnectOptions {

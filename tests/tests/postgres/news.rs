@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use asynccmd::{Client, CommandError, Context, Poll, Registry, Runtime, Status, command};
+use asynccmd::{Client, CommandError, Context, Poll, Pool, Registry, Runtime, Status, command};
 use asynccmd_tests::gate::Gate;
-use asynccmd_tests::harness::{Back as _, Log, OnPostgres, until_number, until_row};
+use asynccmd_tests::harness::{Back as _, Log, OnPostgres, row, until_number, until_row};
 use asynccmd_tests::setting::DAY;
 
 #[command(type = "news.note", mode = "async_pool")]
@@ -19,10 +19,22 @@ async fn waits(#[state] gate: Gate) -> Result<(), CommandError> {
     Ok(())
 }
 
+#[command(type = "news.now", mode = "immediate")]
+async fn now(#[state] gate: Gate) -> Result<(), CommandError> {
+    gate.pass().await;
+    Ok(())
+}
+
 /// A runtime that nothing but news wakes: no poll and no heartbeat within the hour.
 async fn listening(back: &OnPostgres, log: &Log, gate: &Gate) -> Runtime {
+    listening_with(back, log, gate, 1).await
+}
+
+/// The same with one worker, as one of so many that listen.
+async fn listening_with(back: &OnPostgres, log: &Log, gate: &Gate, of: i64) -> Runtime {
     let runtime = back
-        .runtime(Registry::builder().add::<Note>().add::<Waits>().build())
+        .runtime(Registry::builder().add::<Note>().add::<Waits>().add::<Now>().build())
+        .pool(Pool::new("default").workers(1))
         .state(log.clone())
         .state(gate.clone())
         .poll(Poll::fixed_delay(DAY))
@@ -30,7 +42,7 @@ async fn listening(back: &OnPostgres, log: &Log, gate: &Gate) -> Runtime {
         .start()
         .await
         .unwrap();
-    until_number(back, LISTENERS, 1).await;
+    until_number(back, LISTENERS, of).await;
     runtime
 }
 
@@ -81,8 +93,12 @@ async fn news_come_back_after_their_connection_is_lost() {
     let runtime = listening(&back, &log, &gate).await;
     let client = elsewhere(&back).await;
     for round in 1..=3 {
-        let ended = LISTENERS.replace("count(*)", "count(pg_terminate_backend(pid))");
-        assert_eq!(back.number(ended).await, 1);
+        let listener = back.number(LISTENERS.replace("count(*)", "max(pid)")).await;
+        let end = format!("select pg_terminate_backend({listener})::int");
+        assert_eq!(back.number(end).await, 1);
+        // It is told before it is gone, and would be counted in the place of the next one.
+        let gone = format!("select count(*) from pg_stat_activity where pid = {listener}");
+        until_number(&back, &gone, 0).await;
         submit_note(&client).await.unwrap();
         log.until(2 * round - 1).await;
         until_number(&back, LISTENERS, 1).await;
@@ -107,4 +123,24 @@ async fn what_nobody_announces_is_found_by_a_poll() {
     log.until(1).await;
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     runtime.shutdown().await;
+}
+
+/// What is to start at once and finds no worker free starts where one is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_immediate_command_of_a_full_pool_is_heard_of_elsewhere() {
+    let back = OnPostgres::create().await;
+    let (log, gate) = (Log::default(), Gate::default());
+    let one = listening_with(&back, &log, &gate, 1).await;
+    let two = listening_with(&back, &log, &gate, 2).await;
+    let client = one.client();
+    let first = submit_now(&client).await.unwrap().id();
+    gate.until_entered(1).await;
+    let second = submit_now(&client).await.unwrap().id();
+    gate.until_entered(2).await;
+    for (id, runtime) in [(first, &one), (second, &two)] {
+        assert_eq!(row(&client, id).await.claimed_by, Some(runtime.instance()));
+    }
+    gate.open(2);
+    one.shutdown().await;
+    two.shutdown().await;
 }

@@ -1,12 +1,11 @@
 use std::sync::atomic::AtomicBool;
 
 use sqlx::Sqlite;
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::client::SubmitStatus;
 use crate::command::ports::AttemptPort;
-use crate::command::{AttemptInfo, Context, Progress, State};
+use crate::command::{AttemptInfo, Cancellation, Context, Progress, State};
 use crate::error::{FinishError, SubmitError};
 use crate::ids::{CommandId, InstanceId, Token};
 use crate::store::Conn;
@@ -16,11 +15,16 @@ use crate::store::model::{Claim, Status, Want};
 struct Holder {
     database: String,
     ended: AtomicBool,
+    cancel: Cancellation,
 }
 
 impl AttemptPort for Holder {
     fn database(&self) -> Option<&str> {
         Some(&self.database)
+    }
+
+    fn cancellation(&self) -> &Cancellation {
+        &self.cancel
     }
 
     fn lease_lost(&self) -> bool {
@@ -49,6 +53,7 @@ async fn attempt(bed: &Bed, delete: bool) -> (Context, Arc<Holder>) {
     let holder = Arc::new(Holder {
         database: Conn(Box::new(&mut *conn)).0.identity().await.unwrap().unwrap(),
         ended: AtomicBool::new(false),
+        cancel: Cancellation::default(),
     });
     let info = AttemptInfo {
         id: row.id,
@@ -65,7 +70,7 @@ async fn attempt(bed: &Bed, delete: bool) -> (Context, Arc<Holder>) {
     };
     let mut state = State::new();
     state.insert(bed.client.clone());
-    let context = Context::new(info, Arc::new(state), CancellationToken::new(), holder.clone());
+    let context = Context::new(info, Arc::new(state), holder.clone());
     (context, holder)
 }
 

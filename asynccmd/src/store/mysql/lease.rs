@@ -78,6 +78,9 @@ pub(super) async fn closing(conn: &mut MySqlConnection, instance: InstanceId) ->
 }
 
 pub(super) async fn deregister(conn: &mut MySqlConnection, instance: InstanceId) -> Result<()> {
-    sqlx::query(include_str!("sql/instance_delete.sql")).bind(instance.0).execute(conn).await?;
-    Ok(())
+    let mut tx = conn.begin().await?;
+    for end in [include_str!("sql/receipt_closing.sql"), include_str!("sql/instance_delete.sql")] {
+        sqlx::query(end).bind(instance.0).execute(&mut *tx).await?;
+    }
+    tx.commit().await
 }

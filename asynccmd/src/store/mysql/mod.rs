@@ -105,10 +105,14 @@ async fn snapshot(pool: &MySqlPool) -> Result<sqlx::Transaction<'static, MySql>,
     begun(async move { pool.begin_with(begin).await }).await
 }
 
-/// Makes a connection of ours what `session.sql` says.
+/// Makes a connection of ours what `session.sql` says, and `session_galera.sql` where that counts.
 fn prepare(conn: &mut MySqlConnection) -> BoxFuture<'_, Result<(), sqlx::Error>> {
     Box::pin(async {
-        sqlx::raw_sql(include_str!("sql/session.sql")).execute(conn).await.map(|_| ())
+        sqlx::raw_sql(include_str!("sql/session.sql")).execute(&mut *conn).await?;
+        if migrate::is_galera(conn).await? {
+            sqlx::raw_sql(include_str!("sql/session_galera.sql")).execute(conn).await?;
+        }
+        Ok(())
     })
 }
 
@@ -348,11 +352,16 @@ impl Store for MySqlStore {
         on!(self.work, DEADLINE, receipt::drop_receipts, tokens)
     }
 
-    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered> {
+    async fn recover(
+        &self,
+        known: &[&'static str],
+        after: Option<Token>,
+        limit: usize,
+    ) -> Result<Recovered> {
         self.work
             .within(DEADLINE, async {
                 let mut conn = self.work.acquire().await?;
-                let recovered = recover::recover(&mut conn, known, limit).await?;
+                let recovered = recover::recover(&mut conn, known, after, limit).await?;
                 Ok(conn.keep(recovered))
             })
             .await

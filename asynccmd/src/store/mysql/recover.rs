@@ -8,40 +8,32 @@ use sqlx::{Connection as _, MySqlConnection, Row as _};
 use super::ending::{Values, write_failures, write_rows};
 use super::fault::{Patience, classify, of_one_row, retried};
 use super::keys::{self, Keyed};
-use super::rows::{self, json, limit};
+use super::rows::{self, json, json_tokens, limit};
 use crate::command::FailureKind;
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use crate::store::Result;
-use crate::store::model::{DeadLetter, Recovered, Status};
+use crate::store::model::{DeadLetter, Receipt, Recovered, Status};
 
 /// Where the column ends.
 const MOST_DEATHS: u32 = 2_147_483_647;
 
-/// A receipt whose holder has no row.
-struct Orphan {
-    /// Its token in hexadecimal.
-    token: String,
-    ids: Vec<CommandId>,
-}
-
-/// One round: at most `most` receipts, in a transaction for plain commands and one for unique ones, for
+/// At most `most` receipts after `after`, in a transaction for plain commands and one for unique ones, for
 /// the same reason as in `finish`; row by row where one fails.
 pub(super) async fn recover(
     conn: &mut MySqlConnection,
     known: &[&'static str],
+    after: Option<Token>,
     most: usize,
 ) -> Result<Recovered> {
-    let mut orphans = orphans(conn, most.saturating_add(1)).await.map_err(classify)?;
-    let more = orphans.len() > most;
-    orphans.truncate(most);
-    let mut recovered = Recovered { more, ..Recovered::default() };
+    let (orphans, next) = orphans(conn, after, most).await.map_err(classify)?;
+    let mut recovered = Recovered::default();
     // Most rounds: nobody has died, and no lock was taken to find that out.
     if orphans.is_empty() {
+        recovered.next = next;
         return Ok(recovered);
     }
-    let tokens = json(&orphans.iter().map(|orphan| orphan.token.as_str()).collect::<Vec<_>>())
-        .map_err(classify)?;
+    let tokens = json_tokens(orphans.iter().map(|orphan| &orphan.token)).map_err(classify)?;
     for unique in [false, true] {
         let all = Pick { tokens: &tokens, unique, only: None };
         let error = match retried!(Patience::of_victims(), batch(conn, known, all)) {
@@ -53,7 +45,6 @@ pub(super) async fn recover(
             // What is committed must be told: the rest waits for the next round.
             Err(error) if unique => {
                 tracing::warn!(%error, "a recovery stopped half way");
-                recovered.more = true;
                 return Ok(recovered);
             }
             Err(error) => return Err(error),
@@ -72,22 +63,15 @@ pub(super) async fn recover(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a recovery stopped half way");
-                    recovered.more = true;
                     return Ok(recovered);
                 }
             }
         }
     }
-    let dropped = super::receipt::drop_idle(conn, &tokens).await.map_err(classify);
-    // A round that got rid of nothing would see the same receipts again at once, for ever: rows of theirs
-    // are locked by others, or refused for good.
-    match dropped {
-        Ok(dropped) => recovered.more &= dropped > 0,
-        Err(error) => {
-            tracing::warn!(%error, "receipts stay until the next round");
-            recovered.more = false;
-        }
+    if let Err(error) = super::receipt::drop_idle(conn, &tokens).await.map_err(classify) {
+        tracing::warn!(%error, "receipts stay until the next round");
     }
+    recovered.next = next;
     Ok(recovered)
 }
 
@@ -96,20 +80,31 @@ fn splits(error: &StoreError) -> bool {
     of_one_row(error) || matches!(error, StoreError::Busy(_))
 }
 
-async fn orphans(conn: &mut MySqlConnection, most: usize) -> Result<Vec<Orphan>, sqlx::Error> {
-    sqlx::query(include_str!("sql/recover_orphans.sql"))
-        .bind(limit(most))
+/// The next receipts, and where to go on if there are more.
+async fn orphans(
+    conn: &mut MySqlConnection,
+    after: Option<Token>,
+    most: usize,
+) -> Result<(Vec<Receipt>, Option<Token>), sqlx::Error> {
+    let mut found = sqlx::query(include_str!("sql/recover_orphans.sql"))
+        .bind(after.as_ref().map_or(&[][..], |token| &token.as_bytes()[..]))
+        .bind(limit(most.saturating_add(1)))
         .fetch_all(conn)
-        .await?
-        .iter()
-        .filter_map(|row| match rows::receipt_ids(row, 1) {
-            Ok(ids) => Some(row.try_get(0).map(|token| Orphan { token, ids })),
+        .await?;
+    let more = found.len() > most;
+    found.truncate(most);
+    let (mut orphans, mut last) = (Vec::with_capacity(found.len()), None);
+    for row in &found {
+        let token = rows::token(row, 0)?;
+        last = Some(token);
+        match rows::receipt_ids(row, 1) {
+            Ok(ids) => orphans.push(Receipt { token, ids }),
             Err(error) => {
                 tracing::error!(%error, "a receipt cannot be read; was it edited by hand?");
-                None
             }
-        })
-        .collect()
+        }
+    }
+    Ok((orphans, last.filter(|_| more)))
 }
 
 /// Which rows of which receipts.

@@ -1,21 +1,17 @@
 //! Between rows of MySQL and the model.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
-use serde::Serialize;
-use sqlx::Row as _;
 use sqlx::mysql::MySqlRow;
+use sqlx::{Decode, MySql, Row as _};
 
 use crate::command::{Due, FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
-use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status, limits};
+pub(super) use crate::store::json::{json, json_ids, json_tokens};
+use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status};
+pub(super) use crate::store::text::{excerpt, storable};
 use crate::time::{LATEST_MICROS, micros};
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
-
-/// A value as the JSON text that `json_table` takes apart.
-pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))
-}
 
 /// The bytes of a text within a JSON text.
 pub(super) fn json_len(text: &str) -> usize {
@@ -25,24 +21,6 @@ pub(super) fn json_len(text: &str) -> usize {
         _ => 0,
     };
     text.len() + text.bytes().map(more).sum::<usize>() + 2
-}
-
-/// Identity numbers as a JSON array.
-pub(super) fn json_ids(ids: impl IntoIterator<Item = CommandId>) -> String {
-    let mut text = String::from("[");
-    for id in ids {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&id.to_string());
-    }
-    text.push(']');
-    text
-}
-
-/// Tokens in hexadecimal as a JSON array.
-pub(super) fn json_tokens<'t>(tokens: impl IntoIterator<Item = &'t Token>) -> Result<String> {
-    json(&tokens.into_iter().map(Token::to_string).collect::<Vec<_>>())
 }
 
 /// Attempts as a JSON array of [id, token in hexadecimal].
@@ -63,19 +41,6 @@ pub(super) fn due(due: Due) -> (Option<i64>, Option<i64>) {
 /// A count as a statement takes it.
 pub(super) fn limit(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// A text that every database stores: NULs replaced.
-pub(super) fn storable(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
-}
-
-/// The first characters of a text, NULs replaced.
-pub(super) fn excerpt(text: &str) -> String {
-    text.chars()
-        .take(limits::LAST_ERROR)
-        .map(|character| if character == '\0' { '\u{fffd}' } else { character })
-        .collect()
 }
 
 fn corrupt(column: &'static str) -> sqlx::Error {
@@ -125,27 +90,32 @@ fn time(row: &MySqlRow, column: impl sqlx::ColumnIndex<MySqlRow>) -> Result<Date
     row.try_get::<NaiveDateTime, _>(column).map(|time| time.and_utc())
 }
 
+/// A column of a claim. Its type is that of the table and the statement, and is not asked for again.
+fn column<'r, T: Decode<'r, MySql>>(row: &'r MySqlRow, at: usize) -> Result<T> {
+    row.try_get_unchecked(at)
+}
+
 pub(super) fn claimed(row: &MySqlRow) -> Result<ClaimedRow> {
     Ok(ClaimedRow {
-        id: id(row, 0)?,
-        uid: uid(row, 1)?,
-        stored_type: row.try_get(2)?,
-        biz_key: row.try_get(3)?,
-        payload: row.try_get(4)?,
-        metadata: row.try_get(5)?,
-        max_retry: count(row.try_get(6)?),
-        retry_count: count(row.try_get(7)?),
-        crash_count: count(row.try_get(8)?),
-        run_no: count(row.try_get(9)?),
-        created_at: time(row, 10)?,
-        payload_version: count(row.try_get(11)?),
+        id: CommandId(column(row, 0)?),
+        uid: Uid::from_slice(column(row, 1)?).ok_or_else(|| corrupt("uid"))?,
+        stored_type: column(row, 2)?,
+        biz_key: column(row, 3)?,
+        payload: column(row, 4)?,
+        metadata: column(row, 5)?,
+        max_retry: count(column(row, 6)?),
+        retry_count: count(column(row, 7)?),
+        crash_count: count(column(row, 8)?),
+        run_no: count(column(row, 9)?),
+        created_at: column::<NaiveDateTime>(row, 10)?.and_utc(),
+        payload_version: count(column(row, 11)?),
     })
 }
 
 /// What a claim orders its rows by: level, due time, number. A date that is none (`0000-00-00`, edited
 /// by hand) comes first, as it does in the index.
 pub(super) fn claim_order(row: &MySqlRow) -> Result<(i64, NaiveDateTime, i64)> {
-    Ok((row.try_get(12)?, row.try_get(13).unwrap_or(NaiveDateTime::MIN), row.try_get(0)?))
+    Ok((column(row, 12)?, column(row, 13).unwrap_or(NaiveDateTime::MIN), column(row, 0)?))
 }
 
 pub(super) fn command(row: &MySqlRow) -> Result<CommandRow> {

@@ -132,8 +132,9 @@ pub(super) async fn receipts(conn: &mut Wire<'_>, instance: InstanceId) -> Resul
 }
 
 /// Says how many went.
-pub(super) async fn drop_receipts(conn: &mut Wire<'_>, tokens: &[Token]) -> Result<u64> {
-    conn.execute(sqlx::query(include_str!("sql/receipt_drop.sql")).bind(uuids(tokens))).await
+pub(super) async fn drop_receipts(conn: &mut Wire<'_>, tokens: &[Token]) -> Result<()> {
+    let drop = sqlx::query(include_str!("sql/receipt_drop.sql")).bind(uuids(tokens));
+    conn.execute(drop).await.map(|_| ())
 }
 
 pub(super) async fn held(conn: &mut Wire<'_>, pairs: &[(CommandId, Token)]) -> Result<Vec<Held>> {

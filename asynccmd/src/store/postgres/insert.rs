@@ -1,7 +1,11 @@
 //! Submits, and what a submitter may do with what is still PENDING. Runs in callers' transactions.
+//!
+//! Large batches go by `insert … select from unnest`, and not by `copy`: that returns no ids, which every submit
+//! answers with, and knows no `on conflict`.
 
 use std::collections::HashMap;
 
+use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
 use super::fault::classify;
@@ -123,6 +127,11 @@ async fn insert_one(
                 .bind(parent.map(|parent| parent.0)),
         )
         .await?;
+    if let Some(row) = rows.first()
+        && row.try_get(2)?
+    {
+        conn.has_committed();
+    }
     created(&rows)
 }
 

@@ -326,15 +326,20 @@ impl Store for PostgresStore {
     }
 
     async fn drop_receipts(&self, tokens: &[Token]) -> Result<()> {
-        on!(self.ends, DEADLINE, claim::drop_receipts, tokens).map(drop)
+        on!(self.ends, DEADLINE, claim::drop_receipts, tokens)
     }
 
-    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered> {
+    async fn recover(
+        &self,
+        known: &[&'static str],
+        after: Option<Token>,
+        limit: usize,
+    ) -> Result<Recovered> {
         self.upkeep
             .within(DEADLINE, async {
                 let mut conn = self.upkeep.acquire().await?;
                 let wire = &mut self.own(&mut conn, GIVEN_UP);
-                let recovered = recover::recover(wire, known, limit).await?;
+                let recovered = recover::recover(wire, known, after, limit).await?;
                 Ok(conn.keep(recovered))
             })
             .await
@@ -361,9 +366,7 @@ impl Store for PostgresStore {
         if let [_] = drafts {
             return again!(async {
                 let mut conn = self.callers.acquire().await.map_err(classify)?;
-                let inserted = insert::insert(&mut conn.wire(), drafts).await?;
-                conn.settle().await.map_err(classify)?;
-                Ok(inserted)
+                conn.settled(async |wire| insert::insert(wire, drafts).await, classify).await
             });
         }
         again!(async {
@@ -377,18 +380,19 @@ impl Store for PostgresStore {
     async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {
         again!(async {
             let mut conn = self.callers.acquire().await.map_err(classify)?;
-            let count = insert::cancel(&mut conn.wire(), command_type, which).await?;
-            conn.settle().await.map_err(classify)?;
-            Ok(count)
+            conn.settled(async |wire| insert::cancel(wire, command_type, which).await, classify)
+                .await
         })
     }
 
     async fn reschedule(&self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
         again!(async {
             let mut conn = self.callers.acquire().await.map_err(classify)?;
-            let count = insert::reschedule(&mut conn.wire(), command_type, which, due).await?;
-            conn.settle().await.map_err(classify)?;
-            Ok(count)
+            conn.settled(
+                async |wire| insert::reschedule(wire, command_type, which, due).await,
+                classify,
+            )
+            .await
         })
     }
 

@@ -10,22 +10,17 @@ use crate::command::FailureKind;
 use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
 use crate::store::Result;
-use crate::store::model::{Recovered, Status};
+use crate::store::model::{Receipt, Recovered, Status};
 
-/// A receipt whose holder has no row.
-struct Orphan {
-    token: Token,
-    ids: Vec<CommandId>,
-}
-
-/// One round: at most `limit` receipts in one statement; row by row where that fails, and for rows that
+/// At most `limit` receipts after `after` in one statement; row by row where that fails, and for rows that
 /// may have to wait for another transaction.
 pub(super) async fn recover(
     conn: &mut Wire<'_>,
     known: &[&'static str],
+    after: Option<Token>,
     limit: usize,
 ) -> Result<Recovered> {
-    let mut orphans = orphans(conn, limit.saturating_add(1)).await.map_err(classify)?;
+    let mut orphans = orphans(conn, after, limit.saturating_add(1)).await.map_err(classify)?;
     let more = orphans.len() > limit;
     orphans.truncate(limit);
     let mut recovered = Recovered::default();
@@ -59,20 +54,25 @@ pub(super) async fn recover(
         }
     }
     // A later statement, guarded: a receipt deleted early leaves a row RUNNING for ever.
-    match drop_receipts(conn, &tokens).await.map_err(classify) {
-        // Receipts that stay, for rows that are locked or refused, would be tried again at once, for
-        // ever, if nothing came of this round.
-        Ok(dropped) => recovered.more = more && dropped > 0,
-        Err(error) => tracing::warn!(%error, "receipts stay until the next round"),
+    if let Err(error) = drop_receipts(conn, &tokens).await.map_err(classify) {
+        tracing::warn!(%error, "receipts stay until the next round");
     }
+    recovered.next = tokens.last().copied().filter(|_| more);
     Ok(recovered)
 }
 
-async fn orphans(conn: &mut Wire<'_>, limit: usize) -> Result<Vec<Orphan>, sqlx::Error> {
-    conn.rows(sqlx::query(include_str!("sql/recover_orphans.sql")).bind(number(limit)))
+/// Receipts whose holder has no row.
+async fn orphans(
+    conn: &mut Wire<'_>,
+    after: Option<Token>,
+    limit: usize,
+) -> Result<Vec<Receipt>, sqlx::Error> {
+    let after = after.map(rows::uuid);
+    let orphans = sqlx::query(include_str!("sql/recover_orphans.sql"));
+    conn.rows(orphans.bind(after).bind(number(limit)))
         .await?
         .iter()
-        .map(|row| Ok(Orphan { token: rows::token(row, 0)?, ids: rows::receipt_ids(row, 1)? }))
+        .map(|row| Ok(Receipt { token: rows::token(row, 0)?, ids: rows::receipt_ids(row, 1)? }))
         .collect()
 }
 

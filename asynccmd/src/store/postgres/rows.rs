@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use crate::command::{Due, FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
-use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status, limits};
+use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status};
+pub(super) use crate::store::text::{excerpt, storable};
 use crate::time::{from_micros, micros};
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
@@ -93,16 +94,6 @@ pub(super) fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A text that PostgreSQL stores: NULs replaced.
-pub(super) fn storable(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
-}
-
-/// The first characters of a text, NULs replaced.
-pub(super) fn excerpt(text: &str) -> String {
-    storable(text).chars().take(limits::LAST_ERROR).collect()
-}
-
 /// A count of a row. The table's checks keep it in range; a row edited by hand is cut.
 fn count(value: i32) -> u32 {
     u32::try_from(value.max(0)).unwrap_or(u32::MAX)
@@ -113,7 +104,10 @@ pub(super) fn id(row: &PgRow, at: usize) -> Result<CommandId> {
 }
 
 pub(super) fn uid(row: &PgRow, at: usize) -> Result<Uid> {
-    let uid: Uuid = row.try_get(at)?;
+    uid_of(row.try_get(at)?)
+}
+
+fn uid_of(uid: Uuid) -> Result<Uid> {
     Uid::from_slice(uid.as_bytes()).ok_or_else(|| sqlx::Error::ColumnDecode {
         index: "uid".to_owned(),
         source: "a uuid of another length".into(),
@@ -147,26 +141,32 @@ fn time(row: &PgRow, column: &str) -> Result<DateTime<Utc>> {
     row.try_get(column).map(Stamp::time)
 }
 
+/// A column of a claim. Its type is that of the statement and the table, and is not asked for again: of
+/// what a claimed row costs here, that was a third.
+fn column<'r, T: Decode<'r, Postgres>>(row: &'r PgRow, at: usize) -> Result<T> {
+    row.try_get_unchecked(at)
+}
+
 pub(super) fn claimed(row: &PgRow) -> Result<ClaimedRow> {
     Ok(ClaimedRow {
-        id: id(row, 0)?,
-        uid: uid(row, 1)?,
-        stored_type: row.try_get(2)?,
-        biz_key: row.try_get(3)?,
-        payload: row.try_get(4)?,
-        metadata: row.try_get(5)?,
-        max_retry: count(row.try_get(6)?),
-        retry_count: count(row.try_get(7)?),
-        crash_count: count(row.try_get(8)?),
-        run_no: count(row.try_get(9)?),
-        created_at: row.try_get(10).map(Stamp::time)?,
-        payload_version: count(row.try_get(13)?),
+        id: CommandId(column(row, 0)?),
+        uid: uid_of(column(row, 1)?)?,
+        stored_type: column(row, 2)?,
+        biz_key: column(row, 3)?,
+        payload: column(row, 4)?,
+        metadata: column(row, 5)?,
+        max_retry: count(column(row, 6)?),
+        retry_count: count(column(row, 7)?),
+        crash_count: count(column(row, 8)?),
+        run_no: count(column(row, 9)?),
+        created_at: Stamp::time(column(row, 10)?),
+        payload_version: count(column(row, 13)?),
     })
 }
 
 /// What a claim orders its rows by within a want: level, due time, number.
 pub(super) fn claim_order(row: &PgRow) -> Result<(i16, Stamp, i64)> {
-    Ok((row.try_get(11)?, row.try_get(12)?, row.try_get(0)?))
+    Ok((column(row, 11)?, column(row, 12)?, column(row, 0)?))
 }
 
 pub(super) fn command(row: &PgRow) -> Result<CommandRow> {

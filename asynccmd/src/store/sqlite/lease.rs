@@ -87,6 +87,8 @@ pub(super) async fn closing(conn: &mut SqliteConnection, instance: InstanceId) -
 
 pub(super) async fn deregister(conn: &mut SqliteConnection, instance: InstanceId) -> Result<()> {
     let mut tx = conn.begin_with("begin immediate").await?;
-    sqlx::query(include_str!("sql/instance_delete.sql")).bind(instance.0).execute(&mut *tx).await?;
+    for end in [include_str!("sql/receipt_closing.sql"), include_str!("sql/instance_delete.sql")] {
+        sqlx::query(end).bind(instance.0).execute(&mut *tx).await?;
+    }
     tx.commit().await
 }

@@ -254,11 +254,16 @@ impl Store for SqliteStore {
         on!(self.work, DEADLINE, claim::drop_receipts, tokens)
     }
 
-    async fn recover(&self, known: &[&'static str], limit: usize) -> Result<Recovered> {
+    async fn recover(
+        &self,
+        known: &[&'static str],
+        after: Option<Token>,
+        limit: usize,
+    ) -> Result<Recovered> {
         self.work
             .within(DEADLINE, async {
                 let mut conn = self.work.acquire().await?;
-                let recovered = recover::recover(&mut conn, known, limit).await?;
+                let recovered = recover::recover(&mut conn, known, after, limit).await?;
                 Ok(conn.keep(recovered))
             })
             .await

@@ -1,43 +1,34 @@
 //! RUNNING → PENDING, DEAD or KILLED for what the dead have left behind.
 
-use sqlx::{Connection as _, Row as _, SqliteConnection};
+use sqlx::{Connection as _, SqliteConnection};
 
 use super::fault::{classify, of_one_row};
-use super::rows::{self, json, json_ids, now};
+use super::rows::{self, json, json_ids, json_tokens, now};
 use crate::command::FailureKind;
-use crate::ids::CommandId;
+use crate::ids::{CommandId, Token};
 use crate::store::Result;
-use crate::store::model::{Recovered, Status};
+use crate::store::model::{Receipt, Recovered, Status};
 
-/// A receipt whose holder has no row.
-struct Orphan {
-    /// Its token in hexadecimal.
-    token: String,
-    ids: Vec<CommandId>,
-}
-
-/// One round: at most `limit` receipts in one transaction; receipt by receipt and row by row where that
+/// At most `limit` receipts after `after` in one transaction; receipt by receipt and row by row where that
 /// fails.
 pub(super) async fn recover(
     conn: &mut SqliteConnection,
     known: &[&'static str],
+    after: Option<Token>,
     limit: usize,
 ) -> Result<Recovered> {
-    let mut orphans = orphans(conn, limit.saturating_add(1)).await.map_err(classify)?;
-    let more = orphans.len() > limit;
-    orphans.truncate(limit);
-    let mut recovered = Recovered { more, ..Recovered::default() };
+    let (orphans, next) = orphans(conn, after, limit).await.map_err(classify)?;
+    let mut recovered = Recovered::default();
     // Most rounds: nobody has died, and no lock was taken to find that out.
     if orphans.is_empty() {
-        return Ok(recovered);
+        return Ok(Recovered { next, ..recovered });
     }
     let error = match batch(conn, known, &orphans, None, &mut recovered).await.map_err(classify) {
-        Ok(()) => return Ok(recovered),
+        Ok(()) => return Ok(Recovered { next, ..recovered }),
         Err(error) if !of_one_row(&error) => return Err(error),
         Err(error) => error,
     };
     tracing::warn!(%error, receipts = orphans.len(), "a recovery was refused; going row by row");
-    let mut left = 0;
     for orphan in &orphans {
         for id in &orphan.ids {
             let receipt = std::slice::from_ref(orphan);
@@ -46,11 +37,9 @@ pub(super) async fn recover(
                 // What is committed must be told: the rest waits for the next round.
                 Err(error) if !of_one_row(&error) => {
                     tracing::warn!(%error, "a recovery stopped half way");
-                    recovered.more = true;
                     return Ok(recovered);
                 }
                 Err(error) => {
-                    left += 1;
                     tracing::error!(command.id = %id, %error, "a row cannot be recovered");
                 }
             }
@@ -61,32 +50,41 @@ pub(super) async fn recover(
             tracing::warn!(%error, "a receipt stays until the next round");
         }
     }
-    // Rows that are refused for good would be tried again at once, for ever.
-    recovered.more &= left == 0;
-    Ok(recovered)
+    Ok(Recovered { next, ..recovered })
 }
 
-async fn orphans(conn: &mut SqliteConnection, limit: usize) -> Result<Vec<Orphan>, sqlx::Error> {
-    sqlx::query(include_str!("sql/recover_orphans.sql"))
-        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+/// The next receipts, and where to go on if there are more.
+async fn orphans(
+    conn: &mut SqliteConnection,
+    after: Option<Token>,
+    limit: usize,
+) -> Result<(Vec<Receipt>, Option<Token>), sqlx::Error> {
+    let mut found = sqlx::query(include_str!("sql/recover_orphans.sql"))
+        .bind(after.as_ref().map_or(&[][..], |token| &token.as_bytes()[..]))
+        .bind(i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX))
         .fetch_all(conn)
-        .await?
-        .iter()
-        .filter_map(|row| match rows::receipt_ids(row, 1) {
-            Ok(ids) => Some(row.try_get(0).map(|token| Orphan { token, ids })),
+        .await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let (mut orphans, mut last) = (Vec::with_capacity(found.len()), None);
+    for row in &found {
+        let token = rows::token(row, 0)?;
+        last = Some(token);
+        match rows::receipt_ids(row, 1) {
+            Ok(ids) => orphans.push(Receipt { token, ids }),
             Err(error) => {
                 tracing::error!(%error, "a receipt cannot be read; was it edited by hand?");
-                None
             }
-        })
-        .collect()
+        }
+    }
+    Ok((orphans, last.filter(|_| more)))
 }
 
 /// One transaction over receipts, or over one row of them.
 async fn batch(
     conn: &mut SqliteConnection,
     known: &[&'static str],
-    orphans: &[Orphan],
+    orphans: &[Receipt],
     only: Option<CommandId>,
     recovered: &mut Recovered,
 ) -> Result<(), sqlx::Error> {
@@ -125,7 +123,10 @@ async fn batch(
     Ok(())
 }
 
-async fn drop_receipts(conn: &mut SqliteConnection, orphans: &[Orphan]) -> Result<(), sqlx::Error> {
+async fn drop_receipts(
+    conn: &mut SqliteConnection,
+    orphans: &[Receipt],
+) -> Result<(), sqlx::Error> {
     let mut tx = conn.begin_with("begin immediate").await?;
     sqlx::query(include_str!("sql/receipt_drop.sql"))
         .bind(json_of(orphans)?)
@@ -134,6 +135,6 @@ async fn drop_receipts(conn: &mut SqliteConnection, orphans: &[Orphan]) -> Resul
     tx.commit().await
 }
 
-fn json_of(orphans: &[Orphan]) -> Result<String, sqlx::Error> {
-    json(&orphans.iter().map(|orphan| orphan.token.as_str()).collect::<Vec<_>>())
+fn json_of(orphans: &[Receipt]) -> Result<String, sqlx::Error> {
+    json_tokens(orphans.iter().map(|orphan| &orphan.token))
 }

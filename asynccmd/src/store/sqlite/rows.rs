@@ -3,13 +3,14 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{Decode, Row as _, Sqlite};
 
 use crate::command::{FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
-use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status, limits};
+pub(super) use crate::store::json::{json, json_ids, json_tokens};
+use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status};
+pub(super) use crate::store::text::{excerpt, storable};
 use crate::time::from_micros;
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
@@ -25,42 +26,6 @@ pub(super) fn now() -> i64 {
         Ok(since) => crate::time::micros(since),
         Err(_) => 0,
     }
-}
-
-/// A value as the JSON text that `json_each` takes apart.
-pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))
-}
-
-/// Identity numbers as a JSON array.
-pub(super) fn json_ids(ids: impl IntoIterator<Item = CommandId>) -> String {
-    let mut text = String::from("[");
-    for id in ids {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&id.to_string());
-    }
-    text.push(']');
-    text
-}
-
-/// Tokens in hexadecimal as a JSON array.
-pub(super) fn json_tokens<'t>(tokens: impl IntoIterator<Item = &'t Token>) -> Result<String> {
-    json(&tokens.into_iter().map(Token::to_string).collect::<Vec<_>>())
-}
-
-/// A text that every database stores: NULs replaced.
-pub(super) fn storable(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
-}
-
-/// The first characters of a text, NULs replaced.
-pub(super) fn excerpt(text: &str) -> String {
-    text.chars()
-        .take(limits::LAST_ERROR)
-        .map(|character| if character == '\0' { '\u{fffd}' } else { character })
-        .collect()
 }
 
 fn corrupt(column: &'static str) -> sqlx::Error {
@@ -100,26 +65,31 @@ fn time(row: &SqliteRow, column: &str) -> Result<DateTime<Utc>> {
     row.try_get(column).map(from_micros)
 }
 
+/// A column of a claim. Its type is that of the table, which is strict, and is not asked for again.
+fn column<'r, T: Decode<'r, Sqlite>>(row: &'r SqliteRow, at: usize) -> Result<T> {
+    row.try_get_unchecked(at)
+}
+
 pub(super) fn claimed(row: &SqliteRow) -> Result<ClaimedRow> {
     Ok(ClaimedRow {
-        id: id(row, 0)?,
-        uid: uid(row, 1)?,
-        stored_type: row.try_get(2)?,
-        biz_key: row.try_get(3)?,
-        payload: row.try_get(4)?,
-        metadata: row.try_get(5)?,
-        max_retry: count(row.try_get(6)?),
-        retry_count: count(row.try_get(7)?),
-        crash_count: count(row.try_get(8)?),
-        run_no: count(row.try_get(9)?),
-        created_at: from_micros(row.try_get(10)?),
-        payload_version: count(row.try_get(13)?),
+        id: CommandId(column(row, 0)?),
+        uid: Uid::from_slice(column(row, 1)?).ok_or_else(|| corrupt("uid"))?,
+        stored_type: column(row, 2)?,
+        biz_key: column(row, 3)?,
+        payload: column(row, 4)?,
+        metadata: column(row, 5)?,
+        max_retry: count(column(row, 6)?),
+        retry_count: count(column(row, 7)?),
+        crash_count: count(column(row, 8)?),
+        run_no: count(column(row, 9)?),
+        created_at: from_micros(column(row, 10)?),
+        payload_version: count(column(row, 13)?),
     })
 }
 
 /// What a claim orders its rows by: level, due time, number.
 pub(super) fn claim_order(row: &SqliteRow) -> Result<(i64, i64, i64)> {
-    Ok((row.try_get(11)?, row.try_get(12)?, row.try_get(0)?))
+    Ok((column(row, 11)?, column(row, 12)?, column(row, 0)?))
 }
 
 pub(super) fn command(row: &SqliteRow) -> Result<CommandRow> {

@@ -1,6 +1,6 @@
 -- Receipts of instances without a row: of the dead, and of those that left in order.
--- ?1 how many
-select hex(r.token), r.ids from async_command_claim r
-where not exists (select 1 from async_command_instance i where i.id = r.instance)
-order by r.at, r.token
-limit ?1
+-- ?1 the token to go on after, or nothing, ?2 how many
+select r.token, r.ids from async_command_claim r
+where r.token > ?1 and not exists (select 1 from async_command_instance i where i.id = r.instance)
+order by r.token
+limit ?2

@@ -141,7 +141,7 @@ async fn an_idle_claim_waits_for_no_writer() {
     let mut writer = db.pool.acquire().await.unwrap();
     let tx = writer.begin_with("begin immediate").await.unwrap();
     assert!(db.claim("a", 9).await.rows.is_empty());
-    assert!(db.store.recover(&["a"], 10).await.unwrap().dead.is_empty());
+    assert!(db.store.recover(&["a"], None, 10).await.unwrap().dead.is_empty());
     let none = db.store.claim_suspect(db.me, Token::random(), &["a"], &["a"]).await.unwrap();
     assert!(rows(none).is_empty());
     assert!(db.store.receipts(db.me).await.unwrap().is_empty());

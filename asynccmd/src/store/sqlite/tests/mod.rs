@@ -93,7 +93,7 @@ impl Db {
 
     /// What an instance's death leaves: its row gone, its rows and receipts not.
     async fn die(&self) {
-        self.store.deregister(self.me).await.unwrap();
+        sqlx::query("delete from async_command_instance").execute(&self.pool).await.unwrap();
     }
 
     async fn revive(&self) {

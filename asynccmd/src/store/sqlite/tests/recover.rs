@@ -4,7 +4,7 @@ use crate::store::model::Killed;
 /// A death of the holder of `round`, and its recovery by a binary that knows `known`.
 async fn crash(db: &Db, known: &[&'static str]) -> crate::store::model::Recovered {
     db.die().await;
-    let recovered = db.store.recover(known, 100).await.unwrap();
+    let recovered = db.store.recover(known, None, 100).await.unwrap();
     db.revive().await;
     db.audit().await;
     recovered
@@ -19,8 +19,8 @@ async fn the_living_keep_their_rows() {
     let db = Db::new().await;
     let ids = db.submit(&drafts("a", 2)).await;
     db.claim("a", 2).await;
-    let recovered = db.store.recover(&["a"], 100).await.unwrap();
-    assert_eq!((recovered.rows, recovered.more), (0, false));
+    let recovered = db.store.recover(&["a"], None, 100).await.unwrap();
+    assert_eq!((recovered.rows, recovered.next), (0, None));
     assert_eq!(db.status(ids[0]).await, Status::Running);
 }
 
@@ -110,6 +110,18 @@ async fn what_a_closing_instance_leaves_did_not_crash() {
 }
 
 #[tokio::test]
+async fn what_an_instance_leaves_that_goes_in_order_did_not_crash() {
+    let db = Db::new().await;
+    let id = db.submit(&drafts("a", 1)).await[0];
+    db.claim("a", 1).await;
+    db.store.deregister(db.me).await.unwrap();
+    assert_eq!(db.store.recover(&["a"], None, 9).await.unwrap().rows, 1);
+    let row = db.row(id).await;
+    assert_eq!((row.status, row.crash_count, row.last_error), (Status::Pending, 0, None));
+    db.audit().await;
+}
+
+#[tokio::test]
 async fn a_kill_and_a_newer_command_win_over_a_death() {
     let db = Db::new().await;
     let killed = db.submit(&drafts("a", 1)).await[0];
@@ -148,10 +160,32 @@ async fn receipts_are_recovered_in_rounds() {
         db.claim("a", 1).await;
     }
     db.die().await;
-    let first = db.store.recover(&["a"], 2).await.unwrap();
-    assert_eq!((first.rows, first.more), (2, true));
-    let second = db.store.recover(&["a"], 2).await.unwrap();
-    assert_eq!((second.rows, second.more), (1, false));
+    let first = db.store.recover(&["a"], None, 2).await.unwrap();
+    assert_eq!((first.rows, first.next.is_some()), (2, true));
+    let second = db.store.recover(&["a"], first.next, 2).await.unwrap();
+    assert_eq!((second.rows, second.next), (1, None));
+    db.audit().await;
+}
+
+#[tokio::test]
+async fn receipts_that_have_to_stay_hide_no_other() {
+    let db = Db::new().await;
+    db.submit(&drafts("a", 3)).await;
+    for _ in 0..3 {
+        db.claim("a", 1).await;
+    }
+    db.die().await;
+    let refuse = "create trigger refused before update on async_command
+        when old.claim_token <> (select max(token) from async_command_claim)
+        begin select raise(abort, 'this row stays'); end";
+    sqlx::raw_sql(refuse).execute(&db.pool).await.unwrap();
+    let first = db.store.recover(&["a"], None, 2).await.unwrap();
+    assert_eq!((first.rows, first.next.is_some()), (0, true));
+    let second = db.store.recover(&["a"], first.next, 2).await.unwrap();
+    assert_eq!((second.rows, second.next), (1, None));
+    sqlx::raw_sql("drop trigger refused").execute(&db.pool).await.unwrap();
+    let later = db.store.recover(&["a"], None, 2).await.unwrap();
+    assert_eq!((later.rows, later.next), (2, None));
     db.audit().await;
 }
 

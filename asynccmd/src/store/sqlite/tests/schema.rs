@@ -130,7 +130,7 @@ async fn a_damaged_file_is_an_error_and_ends_nothing() {
     for refused in [
         store.claim(db.me, Token::random(), &[want(&["a"], 9)]).await.map(drop),
         store.finish(&[&ending], &[(round.token, 1)]).await.map(drop),
-        store.recover(&["a"], 9).await.map(drop),
+        store.recover(&["a"], None, 9).await.map(drop),
         store.census().await.map(drop),
     ] {
         assert!(matches!(&refused, Err(StoreError::Database(_))), "{refused:?}");
