@@ -429,7 +429,8 @@ pub async fn a_start_is_on_all_or_none<A: Back, B: Back>(a: A, b: B, never_migra
     let ready = |builder: RuntimeBuilder| {
         builder.state(Gates::default()).state(Gate::default()).state(Log::default())
     };
-    let twice = ready(builder(&a, &b).also(a.pool_of(2).await)).start().await.unwrap_err();
+    let twice =
+        ready(builder(&a, &b).also(A::database_of(&a.pool_of(2).await))).start().await.unwrap_err();
     let StartError::SameDatabase { first, second, .. } = twice else { panic!("{twice}") };
     assert_eq!((first, second), (1, 3));
     assert!(twice.to_string().contains("give each database once"), "{twice}");
