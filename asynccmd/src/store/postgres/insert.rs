@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
 use super::fault::classify;
@@ -127,11 +126,6 @@ async fn insert_one(
                 .bind(parent.map(|parent| parent.0)),
         )
         .await?;
-    if let Some(row) = rows.first()
-        && row.try_get(2)?
-    {
-        conn.has_committed();
-    }
     created(&rows)
 }
 

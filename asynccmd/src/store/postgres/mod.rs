@@ -366,7 +366,9 @@ impl Store for PostgresStore {
         if let [_] = drafts {
             return again!(async {
                 let mut conn = self.callers.acquire().await.map_err(classify)?;
-                conn.settled(async |wire| insert::insert(wire, drafts).await, classify).await
+                let inserted = insert::insert(&mut conn.wire(), drafts).await?;
+                conn.settle().await.map_err(classify)?;
+                Ok(inserted)
             });
         }
         again!(async {
@@ -380,19 +382,18 @@ impl Store for PostgresStore {
     async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {
         again!(async {
             let mut conn = self.callers.acquire().await.map_err(classify)?;
-            conn.settled(async |wire| insert::cancel(wire, command_type, which).await, classify)
-                .await
+            let count = insert::cancel(&mut conn.wire(), command_type, which).await?;
+            conn.settle().await.map_err(classify)?;
+            Ok(count)
         })
     }
 
     async fn reschedule(&self, command_type: &str, which: &Which, due: Due) -> Result<u64> {
         again!(async {
             let mut conn = self.callers.acquire().await.map_err(classify)?;
-            conn.settled(
-                async |wire| insert::reschedule(wire, command_type, which, due).await,
-                classify,
-            )
-            .await
+            let count = insert::reschedule(&mut conn.wire(), command_type, which, due).await?;
+            conn.settle().await.map_err(classify)?;
+            Ok(count)
         })
     }
 

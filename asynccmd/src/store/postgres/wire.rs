@@ -70,17 +70,11 @@ pub(super) fn own(callers: &PgConnectOptions, pooler: bool, statements: usize) -
 pub(super) struct Wire<'c> {
     conn: &'c mut PgConnection,
     lent: Lent,
-    /// What has been written was a transaction by itself, by the server's own word.
-    committed: bool,
 }
 
 impl<'c> Wire<'c> {
     pub(super) fn new(conn: &'c mut PgConnection, lent: Lent) -> Self {
-        Self { conn, lent, committed: false }
-    }
-
-    pub(super) fn has_committed(&mut self) {
-        self.committed = true;
+        Self { conn, lent }
     }
 
     pub(super) async fn rows(
@@ -181,7 +175,9 @@ impl Callers {
 
     pub(super) async fn rows(&self, query: Query<'_, Postgres, PgArguments>) -> Result<Vec<PgRow>> {
         let mut conn = self.acquire().await?;
-        conn.settled(async |wire| wire.rows(query).await, |error| error).await
+        let rows = conn.wire().rows(query).await?;
+        conn.settle().await?;
+        Ok(rows)
     }
 
     pub(super) async fn begin(&self) -> Result<Tx<'static>> {
@@ -217,23 +213,15 @@ impl Acquired {
         Wire::new(&mut self.conn, self.lent)
     }
 
-    /// A call of one statement that writes, of which is made sure that it is committed.
+    /// Makes sure that what a statement by itself has written is committed.
     ///
     /// A `begin` of the caller's that was cancelled before its answer leaves a transaction open on the
     /// server that sqlx knows nothing of, and the connection goes back to the pool with it: what the next
-    /// one writes there would be gone with that transaction, after it was told that it exists. A statement that
-    /// says that it was alone is believed; after any other, an empty transaction takes what is open along.
-    pub(super) async fn settled<T, E>(
-        &mut self,
-        call: impl AsyncFnOnce(&mut Wire<'_>) -> Result<T, E>,
-        error: impl FnOnce(sqlx::Error) -> E,
-    ) -> Result<T, E> {
-        let wire = &mut self.wire();
-        let done = call(wire).await?;
-        if !wire.committed {
-            // In one message: a commit alone is warned of where there is no transaction.
-            sqlx::raw_sql("begin; commit").execute(&mut *wire.conn).await.map_err(error)?;
-        }
-        Ok(done)
+    /// one writes there would be gone with that transaction, after it was told that it exists. Without
+    /// one, this does nothing and says nothing.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        // In one message: a commit alone is warned of where there is no transaction.
+        sqlx::raw_sql("begin; commit").execute(&mut *self.conn).await?;
+        Ok(())
     }
 }

@@ -1,6 +1,5 @@
 -- One command, values bound one by one: what a single submit costs.
--- Due at $11, or else $12 microseconds from now. Answers as well whether it is a transaction by itself, which
--- begins with its only statement: a transaction that somebody left open began before.
+-- Due at $11, or else $12 microseconds from now.
 insert into async_command (uid, cmd_type, biz_key, unique_key, unique_scope, payload, payload_version,
                            priority, shard, max_retry, next_run_at, metadata, owner, parent_id,
                            created_at, updated_at)
@@ -12,4 +11,4 @@ on conflict (cmd_type, unique_key)
     where unique_key is not null
       and (status = 'PENDING' or (status = 'RUNNING' and unique_scope = 1))
     do nothing
-returning id, uid, transaction_timestamp() = statement_timestamp()
+returning id, uid
