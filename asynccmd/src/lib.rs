@@ -34,6 +34,7 @@
 //! | run it | [`Runtime`], [`Pool`], [`Context`], [`Registry`] |
 //! | end it in the handler's transaction | [`Context::finish_in`] |
 //! | operate | [`Client::admin`], [`Health`], [`Filter`], [`Status`], [`Admin::export`], [`Admin::import`] |
+#![cfg_attr(doc, doc = "| know what it costs | [`performance`] |")]
 #![cfg_attr(
     feature = "portable",
     doc = "| have commands in files and serde types | [`AnyCommand`], [`Client::submit_boxed`] |"
@@ -95,6 +96,10 @@ pub use runtime::{ConfigError, Next, Overflow, Poll, Pool, Runtime, RuntimeBuild
 pub use store::model::MySqlClaim;
 pub use store::model::{CommandRow, DeadLetter, FailureRow, Filter, Status, TypeCount, Which};
 pub use store::{Backend, Database, migrate};
+
+#[cfg(doc)]
+#[doc = include_str!("../docs/performance.md")]
+pub mod performance {}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

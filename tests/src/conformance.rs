@@ -229,6 +229,7 @@ macro_rules! conformance {
             }
             locked {
                 a_locked_row_delays_no_other_end,
+                a_locked_row_that_goes_delays_no_other,
                 a_locked_row_delays_no_other_start,
                 a_locked_row_delays_no_others_recovery,
                 locked_receipts_hide_no_other,

@@ -85,10 +85,10 @@ impl std::fmt::Debug for Attempt {
 }
 
 impl Attempt {
-    /// Runs a job to its end. Never panics on the handler's account.
-    pub(super) async fn run(&self, job: Job) {
+    /// Runs a job to its end, which is still to be [sent](Self::send). Never panics on the handler's account.
+    pub(super) async fn run(&self, job: Job) -> Finished {
         if !job.lease.holds() {
-            return self.release(job, Duration::ZERO);
+            return self.given_back(job, Duration::ZERO);
         }
         let spec = self.registry.specs()[job.position];
         let running = Arc::new(Running::new(
@@ -98,7 +98,7 @@ impl Attempt {
             Arc::clone(&job.lease),
         ));
         if !self.ledger.start(&running) {
-            return self.release(job, self.settle);
+            return self.given_back(job, self.settle);
         }
         let Job { mut row, place, lane, .. } = job;
         let payload = std::mem::take(&mut row.payload);
@@ -140,7 +140,7 @@ impl Attempt {
         });
         self.ledger.stopped(row.id);
         drop(lane);
-        self.send(Finished {
+        Finished {
             ending: Ending {
                 id: row.id,
                 token: running.token,
@@ -153,12 +153,16 @@ impl Attempt {
             attempt: Some(running),
             tries: 0,
             place,
-        });
+        }
     }
 
     /// Gives a row back that was not started, as it was.
     pub(super) fn release(&self, job: Job, wait: Duration) {
-        self.send(Finished {
+        self.send(self.given_back(job, wait));
+    }
+
+    fn given_back(&self, job: Job, wait: Duration) -> Finished {
+        Finished {
             ending: Ending {
                 id: job.row.id,
                 token: job.token,
@@ -171,10 +175,11 @@ impl Attempt {
             attempt: None,
             tries: 0,
             place: job.place,
-        });
+        }
     }
 
-    fn send(&self, finished: Finished) {
+    /// To the completer.
+    pub(super) fn send(&self, finished: Finished) {
         // The completer outlives every attempt but those that a shutdown had to leave behind.
         if let Err(lost) = self.ends.send(finished) {
             tracing::warn!(id = %lost.0.ending.id, "the runtime has stopped; recovery gives this command back");

@@ -105,21 +105,29 @@ impl Workers {
                 let mut ready = self.ready();
                 (ready.pop_front(), ready.len())
             };
-            if let Some((job, _)) = job {
-                if left == self.low.load(Ordering::Relaxed) {
-                    job.place.tell_room();
-                }
-                let start = Instant::now();
-                let attempt = Arc::clone(&job.attempt);
-                attempt.run(job).await;
-                let end = Instant::now();
-                self.speed().ended(end - self.origin, end - start);
+            let Some((job, _)) = job else {
+                self.rests();
+                continue;
+            };
+            if left == 0 || left == self.low.load(Ordering::Relaxed) {
+                job.place.tell_room();
             }
-            // Under the queue's lock, so that a push comes before this or after it.
-            let ready = self.ready();
-            if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 && ready.is_empty() {
-                self.speed().starves(self.now());
-            }
+            let start = Instant::now();
+            let attempt = Arc::clone(&job.attempt);
+            let finished = attempt.run(job).await;
+            let end = Instant::now();
+            self.speed().ended(end - self.origin, end - start);
+            // Before its end is sent: whoever is woken by what becomes of that sees a worker that is free.
+            self.rests();
+            attempt.send(finished);
+        }
+    }
+
+    fn rests(&self) {
+        // Under the queue's lock, so that a push comes before this or after it.
+        let ready = self.ready();
+        if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 && ready.is_empty() {
+            self.speed().starves(self.now());
         }
     }
 

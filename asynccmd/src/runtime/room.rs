@@ -275,8 +275,10 @@ impl Drop for Reservation {
         for (bound, count) in counts(&self.left) {
             self.rooms.bounds[bound].sides[self.who].count(self.lent).fetch_sub(count, SeqCst);
         }
+        let whole = self.whole.clone();
         self.unreserve();
-        self.rooms.tell_others(self.who, counts(&self.left).map(|(bound, _)| bound));
+        // Also of what rows have taken: until now that counted twice for whoever asked.
+        self.rooms.tell_others(self.who, counts(&whole).map(|(bound, _)| bound));
     }
 }
 

@@ -234,10 +234,10 @@ impl Scheduler {
         let claimed = self.settle(token, claim);
         // What did not come is another instance's already, or not due yet by the database's clock: the
         // claim that follows finds out, and when it will be.
-        if !claimed.as_ref().is_ok_and(|claimed| claimed.rows.len() == ids.len()) {
-            for at in &types {
-                self.kinds[*at].wake();
-            }
+        match &claimed {
+            Ok(claimed) if claimed.rows.len() == ids.len() => {}
+            Ok(_) => types.iter().for_each(|at| self.kinds[*at].wake()),
+            Err(_) => self.leave(types),
         }
         self.hand_over(claimed?.rows, token, lease, None, reservation);
         Ok(())

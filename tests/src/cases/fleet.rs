@@ -82,9 +82,9 @@ async fn share<B: Back>(back: B, instances: usize, commands: usize) {
     assert!(*most <= factor * least, "unfairly shared: {shares:?}");
 }
 
-/// By default, about a second of work for each; in the long suite always the same.
+/// By default, a few seconds of work for each; in the long suite always the same.
 fn commands(instances: usize) -> usize {
-    if long() { 50_000 } else { 400 * instances }
+    if long() { 50_000 } else { 1_000 * instances }
 }
 
 /// Two.

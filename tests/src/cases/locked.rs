@@ -3,6 +3,8 @@
 //! Every other row goes on, and the locked one once it is free. Where one transaction writes at a time
 //! no row can be locked alone: there, all of them go on once it is free.
 
+use std::time::Duration;
+
 use asynccmd::{Client, CommandError, CommandId, Context, KillAnswer, Registry, Status, command};
 use sqlx::Transaction;
 
@@ -23,12 +25,27 @@ async fn waits(
     Ok(ctx.run_no())
 }
 
+/// Its row goes with its end, and the first one leaves a follow-up with a key.
+#[command(type = "locked.goes", mode = "async_pool", retention = "0s")]
+async fn goes(number: usize, #[state] gate: Gate, ctx: &Context) -> Result<(), CommandError> {
+    gate.pass().await;
+    if number == 0 {
+        submit_stays(ctx).delay(Duration::from_secs(3600)).await?;
+    }
+    Ok(())
+}
+
+#[command(type = "locked.stays", mode = "async_pool", biz_key = "one", unique)]
+async fn stays() -> Result<(), CommandError> {
+    Ok(())
+}
+
 /// The rows of a case, and which of them is locked.
 const ROWS: usize = 12;
 const LOCKED: usize = 4;
 
 fn registry() -> Registry {
-    Registry::builder().add::<Waits>().build()
+    Registry::builder().add::<Waits>().add::<Goes>().add::<Stays>().build()
 }
 
 async fn submit(client: &Client) -> Vec<CommandId> {
@@ -86,6 +103,28 @@ pub async fn a_locked_row_delays_no_other_end<B: Back>(back: B) {
         assert_eq!((row.run_no, row.crash_count, row.retry_count), (1, 0, 0));
     }
     assert_eq!(at.gate.entered(), ROWS);
+    at.end().await;
+}
+
+/// Finish: rows that go with it, one of them with a follow-up that is unique.
+pub async fn a_locked_row_that_goes_delays_no_other<B: Back>(back: B) {
+    let at = Setting::start(&back, registry()).await;
+    let client = Client::new(back.database());
+    let sent = client.submit_all::<Goes>(&client, (0..ROWS).map(|number| Goes { number })).await;
+    let ids: Vec<_> = sent.unwrap().iter().map(asynccmd::Submitted::id).collect();
+    at.gate.until_entered(ROWS).await;
+    let lock = back.hold_row(ids[LOCKED]).await;
+    at.gate.open(ROWS);
+    at.gate.until_empty().await;
+    let left = "select count(*) from async_command where cmd_type = 'locked.goes'";
+    if !B::ONE_WRITER {
+        until_number(&back, left, 1).await;
+        assert_eq!(row(&client, ids[LOCKED]).await.status, Status::Running);
+    }
+    lock.rollback().await.unwrap();
+    until_number(&back, left, 0).await;
+    let followed = "select count(*) from async_command where cmd_type = 'locked.stays'";
+    assert_eq!(back.number(followed).await, 1);
     at.end().await;
 }
 

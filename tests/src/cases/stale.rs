@@ -8,7 +8,7 @@ use asynccmd::{
 
 use crate::act::Act;
 use crate::gate::Gate;
-use crate::harness::{Back, Log, until_row};
+use crate::harness::{Back, DEADLINE, Log, until_row};
 use crate::setting::Setting;
 
 #[command(type = "stale.ends", mode = "async_pool", max_retry = 3)]
@@ -20,6 +20,11 @@ fn ends(
     ctx: &Context,
 ) -> Result<Outcome<String>, CommandError> {
     gate.pass_blocking();
+    // The first attempt of each command is the stale one, and is told so before it goes on.
+    if ctx.run_no() == 1 {
+        let told = async { tokio::time::timeout(DEADLINE, ctx.cancelled()).await };
+        tokio::runtime::Handle::current().block_on(told).expect("nobody has told it");
+    }
     log.add(ctx, &format!("lost {}", ctx.lease_lost()));
     ctx.progress(0.5, "what the row should not say");
     match &*how {

@@ -176,13 +176,13 @@ async fn a_retry_behind_the_others_is_found_at_once() {
     }
     backlog(&back, "marks.step", r#"{"name":""}"#, 20).await;
     backlog(&back, "marks.step", r#"{"name":"fails"}"#, 1).await;
-    backlog(&back, "marks.step", r#"{"name":""}"#, 280).await;
+    backlog(&back, "marks.step", r#"{"name":""}"#, 6_000).await;
     let runtime = at_work(&back, &log, &gate).await;
-    gate.open(120);
-    gate.until_entered(121).await;
+    gate.open(4_000);
+    gate.until_entered(4_001).await;
     assert_eq!(log.texts().iter().filter(|text| *text == "fails").count(), 2);
-    gate.open(1000);
-    log.until(302).await;
+    gate.open(10_000);
+    log.until(6_022).await;
     runtime.shutdown().await;
 }
 

@@ -117,9 +117,9 @@ enum Went {
 enum By {
     /// Each way of ending by the shortest statement that there is. A locked row refuses all of it.
     Ways,
-    /// All by the statement for every way, which passes over locked rows.
+    /// By statements that pass over locked rows, for nearly every way the same one.
     Rows,
-    /// One row by that statement. It may wait for another transaction's unique key.
+    /// One row, by those. It may wait for another transaction's unique key.
     OneRow,
 }
 
@@ -132,24 +132,27 @@ async fn batch(
     outstanding: &[(Token, usize)],
     by: By,
 ) -> Result<Vec<(usize, Went)>, sqlx::Error> {
-    let alone = by == By::OneRow;
     let mut ways: HashMap<Way, Vec<usize>> = HashMap::new();
     // Two claims of one command can end in the same batch; one of them is fenced.
     let mut ids = HashSet::with_capacity(positions.len());
     for &at in positions {
         let first = ids.insert(endings[at].id);
-        let way = if by == By::Ways && first { Way::of(endings[at]) } else { Way::Row };
+        // What goes with its end does so by a statement of its own in each case.
+        let way = match Way::of(endings[at]) {
+            way if first && (by == By::Ways || way == Way::Deleted) => way,
+            _ => Way::Row,
+        };
         ways.entry(way).or_default().push(at);
     }
     let follow_ups = positions.iter().any(|at| !follow_ups_of(endings[*at]).is_empty());
-    let mut batch = Batch { endings, alone, went: HashMap::new() };
-    if ways.len() == 1 && !follow_ups && !alone {
+    let mut batch = Batch { endings, by, went: HashMap::new() };
+    if ways.len() == 1 && !follow_ups && by != By::OneRow {
         for (way, positions) in ways {
             batch.in_one_statement(conn, way, &positions, outstanding).await?;
         }
     } else {
         let mut tx = conn.begin().await?;
-        if alone {
+        if by == By::OneRow {
             tx.wire().execute(sqlx::query(include_str!("sql/lock_timeout.sql"))).await?;
         }
         let mut rest = ways.remove(&Way::Row).unwrap_or_default();
@@ -211,8 +214,7 @@ fn follow_ups_of(ending: &Ending) -> &[Draft] {
 
 struct Batch<'e> {
     endings: &'e [&'e Ending],
-    /// One row, which may wait.
-    alone: bool,
+    by: By,
     /// By position.
     went: HashMap<usize, Went>,
 }
@@ -251,7 +253,8 @@ impl<'e> Batch<'e> {
     ) -> Result<Vec<usize>, sqlx::Error> {
         let text = match way {
             Way::WithOutput => include_str!("sql/finish_output.sql"),
-            Way::Deleted => include_str!("sql/finish_delete.sql"),
+            Way::Deleted if self.by == By::Ways => include_str!("sql/finish_delete.sql"),
+            Way::Deleted => include_str!("sql/finish_delete_free.sql"),
             Way::Kept | Way::Row => include_str!("sql/finish_success.sql"),
         };
         let (tokens, left) = receipts(outstanding);
@@ -313,7 +316,7 @@ impl<'e> Batch<'e> {
                             .collect::<Vec<_>>(),
                     )
                     .bind(self.column(positions, |ending| ending.instance.0))
-                    .bind(self.alone),
+                    .bind(self.by == By::OneRow),
             )
             .await?;
         for row in &rows {
@@ -321,7 +324,7 @@ impl<'e> Batch<'e> {
             let status: Option<&str> = row.try_get(1)?;
             let went = match (status, row.try_get::<Option<i32>, _>(2)?) {
                 (Some(status), _) => Went::To(Ended::As(Status::from_stored(status))),
-                (None, Some(2)) if !self.alone => Went::Nowhere,
+                (None, Some(2)) if self.by != By::OneRow => Went::Nowhere,
                 (None, Some(1 | 2)) => Went::To(Ended::Locked),
                 (None, _) => Went::To(Ended::Fenced),
             };
