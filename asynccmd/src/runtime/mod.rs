@@ -123,9 +123,9 @@ impl Runtime {
     /// Shuts down: claims no more and gives ready commands back at once; lets attempts run for the
     /// builder's `grace`, then cancels and gives back those that are `async`. Returns when their ends
     /// are written. A claim under way is waited for 5 s at most, less with a `stall_timeout` below 20 s: what
-    /// it takes all the same is given back uncounted by another instance. A plain `fn`, or an async one that blocks its thread, cannot be cancelled: its
-    /// command stays with this instance until the code returns or the process ends, and is then given
-    /// back uncounted.
+    /// it takes all the same is given back uncounted by another instance. A plain `fn`, or an async one that
+    /// blocks its thread, cannot be cancelled: its command stays with this instance until the code returns
+    /// or the process ends, and is then given back uncounted.
     ///
     /// Several databases are shut down at the same time, within the same `grace`: one that gives no answer
     /// keeps no other from its end.

@@ -203,6 +203,9 @@ impl Workers {
     /// Takes out the ready jobs that `unwanted` names.
     pub(super) fn take_out(&self, unwanted: impl Fn(&Job, Instant) -> bool) -> Vec<Job> {
         let mut ready = self.ready();
+        if !ready.iter().any(|(job, since)| unwanted(job, *since)) {
+            return Vec::new();
+        }
         let (out, keep): (Vec<_>, Vec<_>) =
             ready.drain(..).partition(|(job, since)| unwanted(job, *since));
         ready.extend(keep);

@@ -3,6 +3,8 @@
 //! Floor 5: imports floors 0 to 4 and, of its own, pool and what lies below it. Sleeps until a
 //! wake-up, freed room, the next known due time, or the poll.
 
+mod handover;
+mod immediate;
 mod suspects;
 
 use std::sync::Arc;
@@ -33,12 +35,6 @@ use suspects::SUSPECT_HOLD;
 
 /// After so long without a start a ready row is given back: fast work has turned slow.
 const READY_FOR: Duration = Duration::from_secs(1);
-/// The first and the longest wait, before the jitter, of a row whose payload is of a newer version than
-/// this binary knows: for a newer binary to come, and to find it first.
-const NEWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(300));
-/// Between two warnings of such rows.
-const NEWER_WARNING: Duration = Duration::from_secs(10);
-
 pub(super) struct Scheduler {
     pub(super) store: Arc<dyn Store>,
     pub(super) registry: Registry,
@@ -190,71 +186,6 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Claims by id what a commit in this process has just made visible, as far as there is room.
-    async fn claim_immediate(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
-        let wanted = std::mem::take(&mut self.plan.immediate);
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let mut ids = Vec::with_capacity(wanted.len());
-        let (mut types, mut left) = (Vec::new(), Vec::new());
-        let reservation = {
-            let mut planning = self.rooms.plan(self.who);
-            let mut room_in: Vec<Option<usize>> = vec![None; self.pools.len()];
-            let mut room_of: Vec<Option<usize>> = vec![None; self.kinds.len()];
-            for (id, position) in wanted {
-                let kind = &self.kinds[position];
-                let pool = &self.pools[kind.pool];
-                let in_pool = room_in[kind.pool]
-                    .get_or_insert_with(|| room_in_pool(&mut planning, kind.pool, pool).0);
-                let of_type = room_of[position].get_or_insert_with(|| kind.ask(&mut planning));
-                if *in_pool == 0 || *of_type == 0 {
-                    left.push(position);
-                    continue;
-                }
-                *in_pool -= 1;
-                *of_type -= 1;
-                ids.push(id);
-                types.push(position);
-            }
-            let bounds = types.iter().flat_map(|at| self.kinds[*at].bounds());
-            (!ids.is_empty()).then(|| planning.reserve(bounds.map(|at| (at, 1))))
-        };
-        self.leave(left);
-        let Some(mut reservation) = reservation else { return Ok(()) };
-        types.sort_unstable();
-        types.dedup();
-        let names: Vec<_> =
-            types.iter().flat_map(|at| self.kinds[*at].types.iter().copied()).collect();
-        let token = Token::random();
-        self.ledger.claiming(token);
-        let store = Arc::clone(&self.store);
-        let claim = store.claim_ids(lease.instance(), token, &names, &ids);
-        let claim = self.answered(claim, &mut reservation).await;
-        let claimed = self.settle(token, claim);
-        // What did not come is another instance's already, or not due yet by the database's clock: the
-        // claim that follows finds out, and when it will be.
-        match &claimed {
-            Ok(claimed) if claimed.rows.len() == ids.len() => {}
-            Ok(_) => types.iter().for_each(|at| self.kinds[*at].wake()),
-            Err(_) => self.leave(types),
-        }
-        self.hand_over(claimed?.rows, token, lease, None, reservation);
-        Ok(())
-    }
-
-    /// Commands of these kinds that were to start by id stay PENDING: the next claim with room finds them,
-    /// here or elsewhere.
-    fn leave(&mut self, mut positions: Vec<usize>) {
-        positions.sort_unstable();
-        positions.dedup();
-        for at in &positions {
-            self.kinds[*at].wake();
-        }
-        let kinds = positions.iter().map(|at| &self.kinds[*at]);
-        self.client.tell_others(kinds.flat_map(|kind| kind.types.iter().copied()));
-    }
-
     /// What it would claim now, of each type so much, in which others leave room for it.
     fn ask(&self, planning: &mut Planning<'_>) -> Vec<(usize, usize)> {
         let mut asked = Vec::new();
@@ -354,17 +285,11 @@ impl Scheduler {
             let due = Instant::now() + wait;
             self.plan.due_at = Some(self.plan.due_at.map_or(due, |at| at.min(due)));
         }
-        let mut brought = vec![0usize; self.kinds.len()];
-        for row in &claimed.rows {
-            if let Some(position) = self.registry.position(&row.stored_type) {
-                brought[position] += 1;
-            }
-        }
+        let brought = self.hand_over(claimed.rows, token, lease, None, reservation);
         for (who, room) in &asked {
             let kind = &mut self.kinds[*who];
             kind.claimed(brought[*who], *room, kind.from_start || claimed.whole);
         }
-        self.hand_over(claimed.rows, token, lease, None, reservation);
         Ok(())
     }
 
@@ -392,73 +317,6 @@ impl Scheduler {
                 Err(error)
             }
         }
-    }
-
-    fn hand_over(
-        &mut self,
-        rows: Vec<ClaimedRow>,
-        token: Token,
-        lease: &Arc<Lease>,
-        lane: Option<Arc<()>>,
-        mut reservation: Reservation,
-    ) {
-        let mut jobs: Vec<Vec<Job>> = self.pools.iter().map(|_| Vec::new()).collect();
-        for row in rows {
-            // The claim names only types of the registry.
-            let Some(position) = self.registry.position(&row.stored_type) else { continue };
-            let kind = &self.kinds[position];
-            let (pool, limit) = (kind.pool, kind.limit);
-            let place = reservation.place(pool, limit.map(|(bound, _)| bound));
-            let (attempt, lease) = (Arc::clone(&self.attempt), Arc::clone(lease));
-            let lane = lane.clone();
-            let mut job = Job { row, token, position, attempt, lease, place, lane };
-            if self.registry.specs()[position].is_newer(job.row.payload_version) {
-                self.leave_to_newer(job);
-                continue;
-            }
-            if reservation.is_lent() {
-                let limit = limit.map_or(0, |(_, limit)| limit);
-                if !job.place.regain([self.pools[pool].capacity(), limit]) {
-                    // The answer came late, and another database has the room.
-                    self.attempt.release(job, Duration::ZERO);
-                    continue;
-                }
-            }
-            if job.lane.is_some() {
-                tracing::info!(
-                    id = %job.row.id,
-                    deaths = job.row.crash_count,
-                    "runs alone: an instance died while it held this command"
-                );
-            }
-            jobs[pool].push(job);
-        }
-        for (pool, jobs) in self.pools.iter().zip(jobs) {
-            match lane {
-                Some(_) => pool.push_front(jobs),
-                None => pool.push(jobs),
-            }
-        }
-    }
-
-    /// Gives back a row that a newer binary has written, uncounted: what its payload means is not known
-    /// here. It waits longer with every claim, so that a binary that was rolled back is not kept busy
-    /// by what the newer one left.
-    fn leave_to_newer(&mut self, job: Job) {
-        let now = Instant::now();
-        if self.plan.warned_at.is_none_or(|at| now >= at + NEWER_WARNING) {
-            self.plan.warned_at = Some(now);
-            tracing::warn!(
-                id = %job.row.id,
-                r#type = job.row.stored_type,
-                version = job.row.payload_version,
-                known = self.registry.specs()[job.position].payload_version,
-                "left alone: the payload is of a newer version than this binary knows; it waits for a newer binary"
-            );
-        }
-        let doublings = job.row.run_no.saturating_sub(1).min(16);
-        let wait = NEWER.0.saturating_mul(1 << doublings).min(NEWER.1);
-        self.attempt.release(job, wait.mul_f64(0.5 + fastrand::f64()));
     }
 
     /// When to turn again if nothing wakes the loop before.

@@ -179,6 +179,33 @@ pub(crate) struct Receipt {
     pub ids: Vec<CommandId>,
 }
 
+impl Receipt {
+    /// At most `most` of these, which come in the order of their tokens, and where to go on if there are
+    /// more. One whose ids cannot be read is passed over.
+    pub(crate) fn page(
+        found: impl IntoIterator<
+            Item = Result<(Token, Result<Vec<CommandId>, sqlx::Error>), sqlx::Error>,
+        >,
+        most: usize,
+    ) -> Result<(Vec<Self>, Option<Token>), sqlx::Error> {
+        let (mut page, mut last) = (Vec::new(), None);
+        for (at, receipt) in found.into_iter().enumerate() {
+            if at == most {
+                return Ok((page, last));
+            }
+            let (token, ids) = receipt?;
+            last = Some(token);
+            match ids {
+                Ok(ids) => page.push(Self { token, ids }),
+                Err(error) => {
+                    tracing::error!(%error, "a receipt cannot be read; was it edited by hand?");
+                }
+            }
+        }
+        Ok((page, None))
+    }
+}
+
 /// A row that is RUNNING under the token asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Held {

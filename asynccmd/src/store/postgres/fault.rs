@@ -62,6 +62,12 @@ pub(super) fn of_one_row(error: &StoreError) -> bool {
     }
 }
 
+/// Whether a row is locked by somebody else, and was waited for as long as the call would.
+pub(super) fn of_a_locked_row(error: &StoreError) -> bool {
+    let StoreError::Busy(sqlx::Error::Database(database)) = error else { return false };
+    database.code().is_some_and(|code| code == LOCK_NOT_AVAILABLE)
+}
+
 /// Whether a unique key was taken at the moment of the write.
 pub(super) fn of_a_taken_key(error: &StoreError) -> bool {
     let StoreError::Database(sqlx::Error::Database(database)) = error else { return false };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::fault::{classify, of_a_taken_key, of_one_row};
+use super::fault::{classify, of_a_locked_row, of_a_taken_key, of_one_row};
 use super::insert::insert_under;
 use super::rows::{self, excerpt, storable, uuid, uuids};
 use super::wire::Wire;
@@ -36,7 +36,7 @@ pub(super) async fn finish(
     if !together.is_empty() {
         let mut went =
             batch(conn, endings, &together, outstanding, By::Ways).await.map_err(classify);
-        if let Err(StoreError::Busy(_)) = went {
+        if went.as_ref().is_err_and(of_a_locked_row) {
             went = batch(conn, endings, &together, outstanding, By::Rows).await.map_err(classify);
         }
         match went {
@@ -115,7 +115,7 @@ enum Went {
 /// How the rows of a batch are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// Each way of ending by the shortest statement that there is. A locked row refuses all of it.
+    /// Each way of ending by the shortest statement that there is. A locked row may refuse all of it.
     Ways,
     /// By statements that pass over locked rows, for nearly every way the same one.
     Rows,
@@ -220,8 +220,8 @@ struct Batch<'e> {
 }
 
 impl<'e> Batch<'e> {
-    /// One statement is a transaction by itself, with its receipts. Rows that it finds fenced or to be
-    /// killed need another one; the first is committed by then, so that no error of the second
+    /// One statement is a transaction by itself, with its receipts. Rows that it finds fenced, locked
+    /// or to be killed need another one; the first is committed by then, so that no error of the second
     /// may hide it.
     async fn in_one_statement(
         &mut self,

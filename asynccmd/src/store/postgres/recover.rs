@@ -20,12 +20,10 @@ pub(super) async fn recover(
     after: Option<Token>,
     limit: usize,
 ) -> Result<Recovered> {
-    let mut orphans = orphans(conn, after, limit.saturating_add(1)).await.map_err(classify)?;
-    let more = orphans.len() > limit;
-    orphans.truncate(limit);
+    let (orphans, next) = orphans(conn, after, limit).await.map_err(classify)?;
     let mut recovered = Recovered::default();
     if orphans.is_empty() {
-        return Ok(recovered);
+        return Ok(Recovered { next, ..recovered });
     }
     let tokens: Vec<_> = orphans.iter().map(|orphan| orphan.token).collect();
     let alone = match rows(conn, known, &tokens, None, false, &mut recovered).await {
@@ -57,23 +55,21 @@ pub(super) async fn recover(
     if let Err(error) = drop_receipts(conn, &tokens).await.map_err(classify) {
         tracing::warn!(%error, "receipts stay until the next round");
     }
-    recovered.next = tokens.last().copied().filter(|_| more);
-    Ok(recovered)
+    Ok(Recovered { next, ..recovered })
 }
 
-/// Receipts whose holder has no row.
+/// The next receipts whose holder has no row, and where to go on if there are more.
 async fn orphans(
     conn: &mut Wire<'_>,
     after: Option<Token>,
     limit: usize,
-) -> Result<Vec<Receipt>, sqlx::Error> {
-    let after = after.map(rows::uuid);
-    let orphans = sqlx::query(include_str!("sql/recover_orphans.sql"));
-    conn.rows(orphans.bind(after).bind(number(limit)))
-        .await?
-        .iter()
-        .map(|row| Ok(Receipt { token: rows::token(row, 0)?, ids: rows::receipt_ids(row, 1)? }))
-        .collect()
+) -> Result<(Vec<Receipt>, Option<Token>), sqlx::Error> {
+    let orphans = sqlx::query(include_str!("sql/recover_orphans.sql"))
+        .bind(after.map(rows::uuid))
+        .bind(number(limit.saturating_add(1)));
+    let found = conn.rows(orphans).await?;
+    let found = found.iter().map(|row| Ok((rows::token(row, 0)?, rows::receipt_ids(row, 1))));
+    Receipt::page(found, limit)
 }
 
 /// One statement over the rows of these receipts, or over one of them. Returns those that it left

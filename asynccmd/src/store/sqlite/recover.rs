@@ -59,25 +59,13 @@ async fn orphans(
     after: Option<Token>,
     limit: usize,
 ) -> Result<(Vec<Receipt>, Option<Token>), sqlx::Error> {
-    let mut found = sqlx::query(include_str!("sql/recover_orphans.sql"))
+    let found = sqlx::query(include_str!("sql/recover_orphans.sql"))
         .bind(after.as_ref().map_or(&[][..], |token| &token.as_bytes()[..]))
         .bind(i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX))
         .fetch_all(conn)
         .await?;
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let (mut orphans, mut last) = (Vec::with_capacity(found.len()), None);
-    for row in &found {
-        let token = rows::token(row, 0)?;
-        last = Some(token);
-        match rows::receipt_ids(row, 1) {
-            Ok(ids) => orphans.push(Receipt { token, ids }),
-            Err(error) => {
-                tracing::error!(%error, "a receipt cannot be read; was it edited by hand?");
-            }
-        }
-    }
-    Ok((orphans, last.filter(|_| more)))
+    let found = found.iter().map(|row| Ok((rows::token(row, 0)?, rows::receipt_ids(row, 1))));
+    Receipt::page(found, limit)
 }
 
 /// One transaction over receipts, or over one row of them.
