@@ -51,8 +51,9 @@ pub const fn stored<T: Stored>() {}
 
 /// Decodes a command's payload. (Bound by the command, whose own bounds have been checked: a payload that
 /// is not serde's would be an error here again.)
-pub fn decode<C: Command>(payload: &str) -> Result<C::Payload, PrepareError> {
-    Ok(serde_json::from_str(payload)?)
+#[inline]
+pub fn decode<C: Command>(payload: &str) -> serde_json::Result<C::Payload> {
+    crate::command::decode(payload)
 }
 
 /// The type of an argument that takes the whole of `C`: none but `C`.
@@ -66,8 +67,9 @@ pub trait Whole<C>: DeserializeOwned {}
 impl<C: DeserializeOwned> Whole<C> for C {}
 
 /// As [`decode`], for a handler that is written apart from its command and names its type again.
-pub fn decode_for<H: Handles, P: Whole<H::Command>>(payload: &str) -> Result<P, PrepareError> {
-    Ok(serde_json::from_str(payload)?)
+#[inline]
+pub fn decode_for<H: Handles, P: Whole<H::Command>>(payload: &str) -> serde_json::Result<P> {
+    crate::command::decode(payload)
 }
 
 /// Whether the command of a handler is declared apart from it.

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use super::limits::Rules;
 use super::options::{Options, option_methods};
 use super::target::{Connected, IntoTarget, Kind, Notes, Target};
-use crate::command::{Command, Context, Draft};
+use crate::command::{Command, Context, Declaration, Draft};
 use crate::error::SubmitError;
 use crate::ids::{CommandId, Uid};
 use crate::store::model::{Inserted, Status};
@@ -77,15 +77,30 @@ impl<'a, C: Command> IntoFuture for Submit<'a, C> {
 
     fn into_future(self) -> Self::IntoFuture {
         let Self { to, payload, biz_key, options } = self;
+        let biz_key = biz_key.unwrap_or_else(|| C::biz_key(&payload));
         // Here and not in the future: that one then holds no payload.
-        let draft =
-            to.with_rules(|rules, parent| options.draft::<C>(&payload, biz_key, rules, parent));
-        Box::pin(async move {
-            let draft = draft?;
-            let mut sent = to.insert(std::slice::from_ref(&draft)).await?;
-            Ok(sent.remove(0))
-        })
+        let payload = serde_json::to_string(&payload);
+        send(to, &options, C::TYPE, &C::DECLARATION, biz_key, payload)
     }
+}
+
+/// A submit from where its payload is text: not generic, and so not built again with every command.
+fn send<'a>(
+    to: Target<'a>,
+    options: &Options,
+    command_type: &'static str,
+    declared: &Declaration,
+    biz_key: String,
+    payload: Result<String, serde_json::Error>,
+) -> BoxFuture<'a, Result<Submitted, SubmitError>> {
+    let draft = to.with_rules(|rules, parent| {
+        options.draft_of(command_type, declared, biz_key, payload, rules, parent)
+    });
+    Box::pin(async move {
+        let draft = draft?;
+        let mut sent = to.insert(std::slice::from_ref(&draft)).await?;
+        Ok(sent.remove(0))
+    })
 }
 
 /// `payload.submit(to)`, for payloads that are their own command.

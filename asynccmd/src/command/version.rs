@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde_json::Value;
 
 #[cfg(feature = "testing")]
-use super::Command;
+use super::{Command, decode};
 use super::{CommandError, CommandSpec, Declaration, PrepareError, panic_message};
 
 /// `upgrade(path)` as it is kept: makes the newest shape of a payload of the version that it is given.
@@ -68,7 +68,7 @@ pub(crate) fn decode_stored<C: Command>(
     version: u32,
     payload: &str,
 ) -> Result<C::Payload, PrepareError> {
-    C::DECLARATION.read(version, payload, |payload| Ok(serde_json::from_str(payload)?))
+    C::DECLARATION.read(version, payload, |payload| Ok(decode(payload)?))
 }
 
 #[cfg(test)]

@@ -12,27 +12,29 @@ use foldhash::HashMap;
 pub use check::{Problem, RegistryError};
 pub(crate) use check::{Setup, check};
 
-use crate::command::{Command, CommandSpec, Handles, PrepareError};
+use crate::command::{Command, CommandSpec, Handles, PrepareError, Text};
 
 /// One command on its way into the routing table; submitted to `inventory` by generated code.
 #[derive(Debug, Clone, Copy)]
 pub struct Registration {
     spec: CommandSpec,
-    decodes: Decodes,
+    refuses: Refuses,
 }
 
-/// Whether a text is a payload, in the newest shape.
-type Decodes = fn(&str) -> Result<(), PrepareError>;
+/// What keeps a text from being a payload, in the newest shape.
+///
+/// Every command has one of its own, in the user's build: so it begins with what differs, and ends there.
+type Refuses = fn(&mut Text<'_>) -> Option<serde_json::Error>;
 
-fn decodes<C: Command>(payload: &str) -> Result<(), PrepareError> {
-    serde_json::from_str::<C::Payload>(payload)?;
-    Ok(())
+#[inline]
+fn refuses<C: Command>(payload: &mut Text<'_>) -> Option<serde_json::Error> {
+    payload.value::<C::Payload>().err()
 }
 
 impl Registration {
     /// The registration of `H`.
     pub const fn of<H: Handles>() -> Self {
-        Self { spec: H::SPEC, decodes: decodes::<H::Command> }
+        Self { spec: H::SPEC, refuses: refuses::<H::Command> }
     }
 }
 
@@ -46,7 +48,7 @@ inventory::collect!(Registration);
 pub struct Registry {
     specs: Arc<[CommandSpec]>,
     /// One a spec, in their order.
-    decodes: Arc<[Decodes]>,
+    refuses: Arc<[Refuses]>,
     routes: Arc<HashMap<&'static str, usize>>,
 }
 
@@ -76,19 +78,19 @@ impl Registry {
     fn of(mut registrations: Vec<Registration>) -> Self {
         registrations.sort_by_key(|one| (one.spec.command_type, one.spec.location));
         let specs: Vec<_> = registrations.iter().map(|one| one.spec).collect();
-        let decodes = registrations.iter().map(|one| one.decodes).collect();
+        let refuses = registrations.iter().map(|one| one.refuses).collect();
         let mut routes = HashMap::default();
         for (at, spec) in specs.iter().enumerate() {
             for name in std::iter::once(&spec.command_type).chain(spec.aliases) {
                 routes.entry(*name).or_insert(at);
             }
         }
-        Self { specs: specs.into(), decodes, routes: Arc::new(routes) }
+        Self { specs: specs.into(), refuses, routes: Arc::new(routes) }
     }
 
     #[cfg(test)]
     fn from_specs(specs: Vec<CommandSpec>) -> Self {
-        Self::of(specs.into_iter().map(|spec| Registration { spec, decodes: |_| Ok(()) }).collect())
+        Self::of(specs.into_iter().map(|spec| Registration { spec, refuses: |_| None }).collect())
     }
 
     /// The commands, sorted by type.
@@ -114,7 +116,13 @@ impl Registry {
         version: u32,
         payload: &str,
     ) -> Result<(), PrepareError> {
-        self.specs[position].read(version, payload, self.decodes[position])
+        self.specs[position].read(version, payload, |payload| {
+            let mut text = Text::new(payload);
+            match self.refuses[position](&mut text).or_else(|| text.end(true)) {
+                Some(error) => Err(error.into()),
+                None => Ok(()),
+            }
+        })
     }
 
     /// Every stored type that is routed, aliases included, sorted.
