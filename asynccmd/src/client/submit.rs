@@ -80,14 +80,14 @@ impl<'a, C: Command> IntoFuture for Submit<'a, C> {
         let biz_key = biz_key.unwrap_or_else(|| C::biz_key(&payload));
         // Here and not in the future: that one then holds no payload.
         let payload = serde_json::to_string(&payload);
-        send(to, &options, C::TYPE, &C::DECLARATION, biz_key, payload)
+        send(to, options, C::TYPE, &C::DECLARATION, biz_key, payload)
     }
 }
 
 /// A submit from where its payload is text: not generic, and so not built again with every command.
 fn send<'a>(
     to: Target<'a>,
-    options: &Options,
+    options: Options,
     command_type: &'static str,
     declared: &Declaration,
     biz_key: String,
