@@ -83,7 +83,7 @@ async fn written(
     let before = base.log_bytes().await?;
     if runtime {
         statements::start();
-        let drained = through_runtime(&*base, rows, count, 1).await;
+        let drained = through_runtime(&[&*base], rows, count, 1).await;
         sent.push(statements::stop() as f64 * 1_000.0 / count as f64);
         drained?;
     } else {

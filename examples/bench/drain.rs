@@ -66,10 +66,11 @@ impl Drained {
     }
 }
 
-/// Drains what is due by `instances` runtimes. The time runs from their start until every end is written
-/// and they have stopped; they have every command of this binary, and default settings.
+/// Drains what is due in these databases, `count` rows in all, by `instances` runtimes, each of which serves
+/// all of them. The time runs from their start until every end is written and they have stopped; they have
+/// every command of this binary, and default settings.
 pub(crate) async fn through_runtime(
-    base: &dyn Base,
+    bases: &[&dyn Base],
     rows: Rows,
     count: u64,
     instances: usize,
@@ -77,12 +78,16 @@ pub(crate) async fn through_runtime(
     let meter = Meter::of(count);
     let each: Vec<_> = (0..instances).map(|_| meter.part()).collect();
     let (arrivals, _) = Arrivals::new();
+    let [first, others @ ..] = bases else { return Err("a drain needs a database".into()) };
     let mut runtimes = Vec::with_capacity(instances);
     let used = machine::processor_time();
     let start = Instant::now();
     let watch = watch(&meter, start);
     for part in &each {
-        let builder = Runtime::builder(base.database()).state(part.clone()).state(arrivals.clone());
+        let builder = others.iter().fold(Runtime::builder(first.database()), |builder, other| {
+            builder.also(other.database())
+        });
+        let builder = builder.state(part.clone()).state(arrivals.clone());
         runtimes.push(builder.start().await?);
     }
     meter.reached_within(DEADLINE).await?;
@@ -92,7 +97,7 @@ pub(crate) async fn through_runtime(
     let took = start.elapsed();
     let processor = used_since(used);
     let seen = watch.end(took, count).await?;
-    audit(base, rows, count).await?;
+    audit(bases, rows, count).await?;
     Ok(Drained {
         took,
         rows: count,
@@ -112,7 +117,7 @@ pub(crate) async fn raw(base: &dyn Base, rows: Rows, count: u64) -> Result<Drain
     let took = start.elapsed();
     let processor = used_since(used);
     let seen = watch.end(took, count).await?;
-    audit(base, rows, count).await?;
+    audit(&[base], rows, count).await?;
     Ok(Drained { took, rows: count, seen, processor, shares: Vec::new() })
 }
 
@@ -121,8 +126,12 @@ fn used_since(before: Option<Duration>) -> Option<Duration> {
 }
 
 /// A drain that left something behind, or ran something twice, is no figure.
-async fn audit(base: &dyn Base, rows: Rows, count: u64) -> Result<()> {
-    let (finished, open) = base.count(rows.command_type()).await?;
+async fn audit(bases: &[&dyn Base], rows: Rows, count: u64) -> Result<()> {
+    let (mut finished, mut open) = (0, 0);
+    for base in bases {
+        let (ended, left) = base.count(rows.command_type()).await?;
+        (finished, open) = (finished + ended, open + left);
+    }
     let kept = if rows == Rows::Kept { count } else { 0 };
     if open != 0 || finished < kept {
         return Err(

@@ -19,6 +19,7 @@
 //! | `beside` | a drain beside 1,000,000 future, and 1,000,000 finished rows |
 //! | `snapshot` | a drain while somebody holds a snapshot |
 //! | `instances` | 1, 2 and 4 instances on one table |
+//! | `databases` | one runtime on two databases of one server |
 //! | `memory` | resident memory over 1,000,000 commands |
 //!
 //! Read `commands.rs` for what is run, `backend/` for the plain SQL that it is compared with, and
@@ -51,8 +52,17 @@ use options::{Options, Role};
 
 type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
 
-const SCENARIOS: [&str; 8] =
-    ["submit", "drain", "latency", "cost", "beside", "snapshot", "instances", "memory"];
+const SCENARIOS: [&str; 9] = [
+    "submit",
+    "drain",
+    "latency",
+    "cost",
+    "beside",
+    "snapshot",
+    "instances",
+    "databases",
+    "memory",
+];
 
 /// What every scenario has.
 struct Bench {
@@ -92,6 +102,7 @@ async fn run() -> Result<ExitCode> {
             "beside" => scenarios::beside(&bench, &mut report).await?,
             "snapshot" => scenarios::snapshot(&bench, &mut report).await?,
             "instances" => scenarios::instances(&bench, &mut report).await?,
+            "databases" => scenarios::databases(&bench, &mut report).await?,
             _ => memory::memory(&bench, &mut report).await?,
         }
     }

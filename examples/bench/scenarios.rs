@@ -21,7 +21,7 @@ pub(crate) async fn drain(bench: &Bench, report: &mut Report) -> Result<()> {
             raws.push(raw(&*base, rows, count).await?);
             base.remove().await?;
             let base = bench.filled(rows, count).await?;
-            ours.push(through_runtime(&*base, rows, count, 1).await?);
+            ours.push(through_runtime(&[&*base], rows, count, 1).await?);
             base.remove().await?;
         }
         let word = rows.word();
@@ -57,7 +57,7 @@ pub(crate) async fn beside(bench: &Bench, report: &mut Report) -> Result<()> {
         let (mut alone, mut among) = (Vec::new(), Vec::new());
         for _ in 0..bench.options.runs {
             let empty = bench.filled(Rows::Kept, count).await?;
-            alone.push(through_runtime(&*empty, Rows::Kept, count, 1).await?.rate());
+            alone.push(through_runtime(&[&*empty], Rows::Kept, count, 1).await?.rate());
             empty.remove().await?;
             among.push(drain_among(&*full, count).await?);
         }
@@ -78,7 +78,7 @@ pub(crate) async fn beside(bench: &Bench, report: &mut Report) -> Result<()> {
 async fn drain_among(base: &dyn Base, count: u64) -> Result<f64> {
     base.generate(Rows::Kept.command_type(), Generated::Due, count).await?;
     base.settle().await?;
-    Ok(through_runtime(base, Rows::Kept, count, 1).await?.rate())
+    Ok(through_runtime(&[base], Rows::Kept, count, 1).await?.rate())
 }
 
 /// A drain while somebody holds a snapshot, over one while nobody does.
@@ -91,11 +91,11 @@ pub(crate) async fn snapshot(bench: &Bench, report: &mut Report) -> Result<()> {
     let (mut free, mut held) = (Vec::new(), Vec::new());
     for _ in 0..bench.options.runs {
         let base = bench.filled(Rows::Kept, count).await?;
-        free.push(through_runtime(&*base, Rows::Kept, count, 1).await?);
+        free.push(through_runtime(&[&*base], Rows::Kept, count, 1).await?);
         base.remove().await?;
         let base = bench.filled(Rows::Kept, count).await?;
         let snapshot = base.hold_snapshot().await?;
-        held.push(through_runtime(&*base, Rows::Kept, count, 1).await?);
+        held.push(through_runtime(&[&*base], Rows::Kept, count, 1).await?);
         snapshot.release().await?;
         base.remove().await?;
     }
@@ -127,7 +127,7 @@ pub(crate) async fn instances(bench: &Bench, report: &mut Report) -> Result<()> 
         let mut drains = Vec::new();
         for _ in 0..bench.options.runs {
             let base = bench.filled(Rows::Kept, count).await?;
-            drains.push(through_runtime(&*base, Rows::Kept, count, instances).await?);
+            drains.push(through_runtime(&[&*base], Rows::Kept, count, instances).await?);
             base.remove().await?;
         }
         let name = format!("{instances} instances, kept");
@@ -146,6 +146,30 @@ pub(crate) async fn instances(bench: &Bench, report: &mut Report) -> Result<()> 
         let name = format!("{instances} instances, largest share over smallest");
         report.add("instances", name, Unit::Ratio, drains.iter().map(uneven).collect(), None);
     }
+    Ok(())
+}
+
+/// One runtime on two databases of one server, with half of the rows in each, over the same on one.
+pub(crate) async fn databases(bench: &Bench, report: &mut Report) -> Result<()> {
+    let count = bench.options.rows(DRAIN);
+    let (mut one, mut two) = (Vec::new(), Vec::new());
+    for _ in 0..bench.options.runs {
+        let base = bench.filled(Rows::Kept, count).await?;
+        one.push(through_runtime(&[&*base], Rows::Kept, count, 1).await?.rate());
+        base.remove().await?;
+        let halves = [
+            bench.filled(Rows::Kept, count / 2).await?,
+            bench.filled(Rows::Kept, count / 2).await?,
+        ];
+        let [left, right] = &halves;
+        two.push(through_runtime(&[&**left, &**right], Rows::Kept, count, 1).await?.rate());
+        for half in halves {
+            half.remove().await?;
+        }
+    }
+    report.add("databases", "one database, kept", Unit::PerSecond, one.clone(), None);
+    report.add("databases", "two databases, kept", Unit::PerSecond, two.clone(), None);
+    report.add("databases", "two databases over one", Unit::Ratio, over(&two, &one), None);
     Ok(())
 }
 
