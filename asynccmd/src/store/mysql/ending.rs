@@ -55,6 +55,115 @@ pub(super) async fn lock(
         .collect()
 }
 
+/// Ends that need nothing of their rows but the fence: success, with no follow-ups.
+#[derive(Default)]
+pub(super) struct Plain<'e> {
+    attempts: Vec<Attempt>,
+    kept: Vec<Attempt>,
+    outputs: Vec<(CommandId, String, &'e str)>,
+    gone: Vec<Attempt>,
+    /// Of those that go, who may have failures: the first run of a command has none.
+    failed: Vec<Attempt>,
+}
+
+impl<'e> Plain<'e> {
+    /// Takes a success along, if its row is to be no more than that.
+    pub(super) fn take(&mut self, ending: &'e Ending) -> bool {
+        let attempt = attempt(ending);
+        match &ending.end {
+            End::Success { delete: true, .. } => {
+                self.gone.push(attempt);
+                if ending.run_no > 1 {
+                    self.failed.push(attempt);
+                }
+            }
+            End::Success { output: StoredOutput::Nothing, .. } => self.kept.push(attempt),
+            End::Success { output: StoredOutput::Json(json), .. } => {
+                self.outputs.push((ending.id, ending.token.to_string(), json));
+            }
+            _ => return false,
+        }
+        self.attempts.push(attempt);
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.attempts.is_empty()
+    }
+
+    /// RUNNING → SUCCESS or gone, fenced by the token. Says how many rows it was.
+    async fn write(&self, conn: &mut MySqlConnection, unique: bool) -> Result<u64, sqlx::Error> {
+        let mut written = 0;
+        for (text, rows, ends) in [
+            (include_str!("sql/finish_success.sql"), json_pairs(&self.kept)?, self.kept.len()),
+            (include_str!("sql/finish_output.sql"), json(&self.outputs)?, self.outputs.len()),
+            (include_str!("sql/finish_delete.sql"), json_pairs(&self.gone)?, self.gone.len()),
+        ] {
+            if ends > 0 {
+                let done = sqlx::query(text).bind(rows).bind(unique).execute(&mut *conn).await?;
+                written += done.rows_affected();
+            }
+        }
+        Ok(written)
+    }
+
+    /// Takes the failures of those that have gone along.
+    async fn forget(
+        &self,
+        conn: &mut MySqlConnection,
+        went: &HashMap<Attempt, Status>,
+    ) -> Result<(), sqlx::Error> {
+        let gone = self.failed.iter().filter(|attempt| went.contains_key(attempt));
+        let ids: Vec<_> = gone.map(|(id, _)| *id).collect();
+        if ids.is_empty() { Ok(()) } else { forget_failures(conn, json_ids(ids)).await }
+    }
+}
+
+/// One transaction that looks at no row before it writes it, for a server that does not wait for locks:
+/// where another session has one, all of it is refused. Leaves alone who is unique, to be killed or fenced,
+/// and says who has ended; nobody, where that cannot be said.
+pub(super) async fn at_once(
+    conn: &mut MySqlConnection,
+    plain: &Plain<'_>,
+    call: &Call<'_>,
+) -> Result<HashMap<Attempt, Status>, sqlx::Error> {
+    let mut tx = conn.begin().await?;
+    let written = plain.write(&mut tx, false).await?;
+    let mut went: HashMap<_, _> =
+        plain.attempts.iter().map(|attempt| (*attempt, Status::Success)).collect();
+    if written < went.len() as u64 {
+        for row in super::receipt::held(&mut tx, &plain.attempts).await? {
+            went.remove(&(row.id, row.token));
+        }
+    }
+    // None of what was written is held any more. So the numbers differ where somebody was fenced, and
+    // then only a look under locks tells who.
+    if went.is_empty() || written != went.len() as u64 {
+        tx.rollback().await?;
+        return Ok(HashMap::new());
+    }
+    plain.forget(&mut tx, &went).await?;
+    drop_receipts(&mut tx, call, &went).await?;
+    tx.commit().await?;
+    Ok(went)
+}
+
+/// Deletes the receipts of which nothing is left.
+async fn drop_receipts(
+    conn: &mut MySqlConnection,
+    call: &Call<'_>,
+    went: &HashMap<Attempt, Status>,
+) -> Result<(), sqlx::Error> {
+    let done = call.done_with(went);
+    if !done.is_empty() {
+        sqlx::query(include_str!("sql/receipt_delete.sql"))
+            .bind(json_tokens(&done)?)
+            .execute(conn)
+            .await?;
+    }
+    Ok(())
+}
+
 /// One transaction. Says where the rows went that it could lock; busy where a key that it needs is
 /// another's.
 pub(super) async fn write(
@@ -79,7 +188,7 @@ pub(super) async fn write(
     let successors = successors(&mut tx, &endings, &locked).await?;
 
     let (mut went, mut wanted) = (HashMap::new(), Vec::new());
-    let (mut gone, mut succeeded, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut plain, mut others) = (Plain::default(), Vec::new());
     let (mut failures, mut follow_ups) = (Vec::new(), Vec::new());
     for ending in &endings {
         let attempt = attempt(ending);
@@ -104,15 +213,8 @@ pub(super) async fn write(
         {
             wanted.push((&**stored_type, &**key));
         }
-        match &ending.end {
-            End::Success { delete: true, .. } if !killed => gone.push(attempt),
-            End::Success { output: StoredOutput::Json(json), .. } if !killed => {
-                succeeded.push((ending.id, ending.token.to_string(), Some(json)));
-            }
-            End::Success { output: StoredOutput::Nothing, .. } if !killed => {
-                succeeded.push((ending.id, ending.token.to_string(), None));
-            }
-            _ => others.push(Values::of(ending, status, verdict)),
+        if killed || !plain.take(ending) {
+            others.push(Values::of(ending, status, verdict));
         }
         match &ending.end {
             End::Success { follow_ups: drafts, .. } if !killed => {
@@ -132,33 +234,14 @@ pub(super) async fn write(
     }
     keys::at_hand(&mut tx, &wanted).await?;
 
-    if !succeeded.is_empty() {
-        let done = sqlx::query(include_str!("sql/finish_success.sql"))
-            .bind(json(&succeeded)?)
-            .execute(&mut *tx)
-            .await?;
-        all_of(succeeded.len(), done.rows_affected())?;
-    }
-    if !gone.is_empty() {
-        let done = sqlx::query(include_str!("sql/finish_delete.sql"))
-            .bind(json_pairs(&gone)?)
-            .execute(&mut *tx)
-            .await?;
-        all_of(gone.len(), done.rows_affected())?;
-        forget_failures(&mut tx, json_ids(gone.iter().map(|(id, _)| *id))).await?;
-    }
+    all_of(plain.attempts.len(), plain.write(&mut tx, true).await?)?;
+    plain.forget(&mut tx, &went).await?;
     write_rows(&mut tx, &others).await?;
     write_failures(&mut tx, &failures).await?;
     if !follow_ups.is_empty() {
         insert_under(&mut tx, &follow_ups).await?;
     }
-    let done = call.done_with(&went);
-    if !done.is_empty() {
-        sqlx::query(include_str!("sql/receipt_delete.sql"))
-            .bind(json_tokens(&done)?)
-            .execute(&mut *tx)
-            .await?;
-    }
+    drop_receipts(&mut tx, call, &went).await?;
     tx.commit().await?;
     Ok(went)
 }
@@ -192,7 +275,7 @@ async fn successors(
 
 /// An end as `finish_rows.sql` takes it.
 #[derive(serde::Serialize)]
-pub(super) struct Values<'e>(
+pub(super) struct Values(
     pub CommandId,
     pub String,
     /// The state.
@@ -203,44 +286,39 @@ pub(super) struct Values<'e>(
     pub Option<u32>,
     /// Microseconds until due; none leaves that as it is.
     pub Option<i64>,
-    /// The result.
-    pub Option<&'e str>,
     /// The last error; none leaves it as it is.
     pub Option<String>,
     /// The reason of a kill.
     pub Option<String>,
 );
 
-impl<'e> Values<'e> {
-    fn of(ending: &'e Ending, status: Status, verdict: Option<String>) -> Self {
+impl Values {
+    fn of(ending: &Ending, status: Status, verdict: Option<String>) -> Self {
         let after = |wait| Some(micros(wait));
         let error = |failure: &NewFailure| Some(excerpt(&failure.message));
-        let (counted, wait, result, error, reason) = match &ending.end {
-            End::Success { output, .. } => {
-                let (result, left) = stored(output);
-                (0, None, result, left, None)
-            }
-            End::Retry { failure, wait } => (1, after(*wait), None, error(failure), None),
-            End::Dead { failure } => (1, None, None, error(failure), None),
-            End::Snooze { wait } => (0, after(*wait), None, None, None),
-            End::Release { wait } if wait.is_zero() => (0, None, None, None, None),
-            End::Release { wait } => (0, after(*wait), None, None, None),
+        let (counted, wait, error, reason) = match &ending.end {
+            // An output is stored by the way of those that have one; a killed command has none.
+            End::Success { output, .. } => (0, None, stored(output).1, None),
+            End::Retry { failure, wait } => (1, after(*wait), error(failure), None),
+            End::Dead { failure } => (1, None, error(failure), None),
+            End::Snooze { wait } => (0, after(*wait), None, None),
+            End::Release { wait } if wait.is_zero() => (0, None, None, None),
+            End::Release { wait } => (0, after(*wait), None, None),
             End::Cancel { reason } => {
                 let reason = reason.chars().take(limits::REASON).collect::<String>();
-                (0, None, None, None, Some(storable(&reason).into_owned()))
+                (0, None, None, Some(storable(&reason).into_owned()))
             }
         };
         let deaths = if matches!(ending.end, End::Release { .. }) { None } else { Some(0) };
-        let result = result.filter(|_| verdict.is_none());
         let token = ending.token.to_string();
         let reason = verdict.or(reason);
-        Self(ending.id, token, status.as_str(), counted, deaths, wait, result, error, reason)
+        Self(ending.id, token, status.as_str(), counted, deaths, wait, error, reason)
     }
 }
 
 pub(super) async fn write_rows(
     conn: &mut MySqlConnection,
-    rows: &[Values<'_>],
+    rows: &[Values],
 ) -> Result<(), sqlx::Error> {
     if rows.is_empty() {
         return Ok(());

@@ -2,6 +2,7 @@
 //!
 //! A batch locks its rows first, passing over what other sessions have locked, and looks at what it has
 //! got; then it writes. Unique commands are a batch of their own: their keys may be others' too (keys.rs).
+//! MariaDB tries the plain ends of a batch without that look, since it can be told not to wait.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use sqlx::MySqlConnection;
 
-use super::ending::write;
+use super::Server;
+use super::ending::{Plain, at_once, write};
 use super::fault::{Patience, classify, is_duplicate, of_one_row, retried};
 use super::insert::over_limit;
 use super::rows::{json_len, storable};
-use crate::command::StoredOutput;
+use crate::command::{Draft, StoredOutput};
 use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
 use crate::store::Result;
@@ -44,9 +46,15 @@ pub(super) async fn finish(
     conn: &mut MySqlConnection,
     endings: &[&Ending],
     outstanding: &[(Token, usize)],
+    server: Server,
 ) -> Result<Vec<Ended>> {
-    let mut call =
-        Call { outstanding, ended: HashMap::new(), counts: HashMap::new(), cut: HashSet::new() };
+    let mut call = Call {
+        server,
+        outstanding,
+        ended: HashMap::new(),
+        counts: HashMap::new(),
+        cut: HashSet::new(),
+    };
     let mut rest = endings;
     while !rest.is_empty() {
         let piece = rest.split_off(..piece(rest)).unwrap_or_default();
@@ -94,12 +102,8 @@ fn size(ending: &Ending) -> usize {
 
 /// The bytes of the largest statement that an ending needs, follow-ups included.
 fn largest(ending: &Ending) -> usize {
-    let follow_ups = match &ending.end {
-        End::Success { follow_ups, .. } => &follow_ups[..],
-        _ => &[],
-    };
     let own = ROW_BYTES + size(ending);
-    follow_ups.iter().map(super::insert::size).fold(own, usize::max)
+    follow_ups(ending).iter().map(super::insert::size).fold(own, usize::max)
 }
 
 /// The beginning of a text, and how much of it there is not.
@@ -110,6 +114,7 @@ fn cut(text: &str) -> String {
 
 /// What a call has done so far.
 pub(super) struct Call<'o> {
+    server: Server,
     outstanding: &'o [(Token, usize)],
     ended: HashMap<Attempt, Ended>,
     /// Rows that ended, committed, by token.
@@ -131,6 +136,9 @@ impl Call<'_> {
                 let error = StoreError::TooLarge { size, limit };
                 self.ended.insert(attempt(ending), Ended::Refused(error.to_string()));
             }
+        }
+        if self.server.need_not_wait {
+            self.at_once(conn, piece).await?;
         }
         for unique in [false, true] {
             let open: Vec<_> = piece
@@ -156,6 +164,26 @@ impl Call<'_> {
                 let told = if held.contains(&attempt) { Ended::Locked } else { Ended::Fenced };
                 self.ended.insert(attempt, told);
             }
+        }
+        Ok(())
+    }
+
+    /// Ends what is plain, unlocked and not unique: on most days all there is.
+    async fn at_once(&mut self, conn: &mut MySqlConnection, piece: &[&Ending]) -> Result<()> {
+        let mut plain = Plain::default();
+        for ending in piece {
+            if !self.ended.contains_key(&attempt(ending)) && follow_ups(ending).is_empty() {
+                plain.take(ending);
+            }
+        }
+        if plain.is_empty() {
+            return Ok(());
+        }
+        match at_once(conn, &plain, self).await.map_err(classify) {
+            Ok(went) => self.note(went),
+            // What the other way sees to, row by row if it must.
+            Err(error) if splits(&error) || matches!(error, StoreError::TransactionAborted(_)) => {}
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -233,9 +261,13 @@ impl Call<'_> {
 
 /// Whether an end writes where another transaction's insert may be in its way, whatever its own row is.
 fn may_meet_a_key(ending: &Ending) -> bool {
+    follow_ups(ending).iter().any(|draft| draft.unique.is_some())
+}
+
+fn follow_ups(ending: &Ending) -> &[Draft] {
     match &ending.end {
-        End::Success { follow_ups, .. } => follow_ups.iter().any(|draft| draft.unique.is_some()),
-        _ => false,
+        End::Success { follow_ups, .. } => follow_ups,
+        _ => &[],
     }
 }
 

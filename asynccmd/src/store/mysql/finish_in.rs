@@ -5,7 +5,7 @@ use sqlx::MySqlConnection;
 use super::ending::{forget_failures, stored};
 use super::fault::classify;
 use super::insert::insert_under;
-use super::rows::{json_ids, json_pairs};
+use super::rows::json_ids;
 use crate::command::{Draft, StoredOutput};
 use crate::ids::{CommandId, Token};
 use crate::store::Result;
@@ -33,7 +33,7 @@ async fn end_in(
     follow_ups: &[Draft],
 ) -> Result<EndedIn, sqlx::Error> {
     let query = if delete {
-        sqlx::query(include_str!("sql/finish_delete.sql")).bind(json_pairs(&[(id, token)])?)
+        sqlx::query(include_str!("sql/finish_in_delete.sql")).bind(id.0).bind(&token.as_bytes()[..])
     } else {
         let (result, left) = stored(output);
         sqlx::query(include_str!("sql/finish_in.sql"))

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, MySqlConnection};
 
+use super::Server;
 use super::fault::{classify, has_no_database};
 use crate::error::{SchemaError, StoreError};
 use crate::store::Result;
@@ -82,18 +83,30 @@ async fn is_newest(conn: &mut MySqlConnection) -> Result<bool> {
 
 /// Whether the server knows what the statements use.
 async fn supported(conn: &mut MySqlConnection) -> Result<()> {
-    let found: String = sqlx::query_scalar(include_str!("sql/version.sql"))
-        .fetch_one(conn)
-        .await
-        .map_err(classify)?;
+    let found = name(conn).await?;
     if knows_enough(&found) { Ok(()) } else { Err(StoreError::ServerTooOld { found }) }
+}
+
+/// What the server is.
+pub(super) async fn server(conn: &mut MySqlConnection) -> Result<Server> {
+    let galera = is_galera(conn).await.map_err(classify)?;
+    Ok(Server { galera, need_not_wait: is_mariadb(&name(conn).await?) })
+}
+
+/// What the server calls itself.
+async fn name(conn: &mut MySqlConnection) -> Result<String> {
+    sqlx::query_scalar(include_str!("sql/version.sql")).fetch_one(conn).await.map_err(classify)
+}
+
+fn is_mariadb(version: &str) -> bool {
+    version.contains("MariaDB")
 }
 
 fn knows_enough(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
     let mut next = || numbers.next().unwrap_or(0);
     let found = [next(), next(), next()];
-    found >= if version.contains("MariaDB") { OLDEST_MARIADB } else { OLDEST_MYSQL }
+    found >= if is_mariadb(version) { OLDEST_MARIADB } else { OLDEST_MYSQL }
 }
 
 /// The version of the tables; none where `migrate` was never run.

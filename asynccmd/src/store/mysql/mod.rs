@@ -155,6 +155,16 @@ impl Session for &mut MySqlConnection {
     }
 }
 
+/// What statements have to know of a server.
+#[derive(Debug, Clone, Copy)]
+struct Server {
+    /// A node of a Galera cluster.
+    galera: bool,
+    /// A statement can be told to fail in the place of waiting for a lock: MariaDB's. MySQL's waits a
+    /// second at least, and there is no `nowait` for updates.
+    need_not_wait: bool,
+}
+
 /// A MySQL or MariaDB database.
 pub(super) struct MySqlStore {
     pool: MySqlPool,
@@ -163,8 +173,8 @@ pub(super) struct MySqlStore {
     read: Line<MySql>,
     /// How to claim, if the user has said so.
     asked: Option<MySqlClaim>,
-    /// How to claim, if the server decides: read once.
-    found: OnceCell<MySqlClaim>,
+    /// Read once.
+    server: OnceCell<Server>,
 }
 
 impl MySqlStore {
@@ -175,7 +185,11 @@ impl MySqlStore {
         let writes = || line().prepared_by(prepare_to_write).replaced_after(UNUSED);
         let read = line().prepared_by(prepare);
         let asked = settings.mysql_claim;
-        Self { work: writes(), lease: writes(), read, asked, found: OnceCell::new(), pool }
+        Self { work: writes(), lease: writes(), read, asked, server: OnceCell::new(), pool }
+    }
+
+    async fn server(&self, conn: &mut MySqlConnection) -> Result<Server> {
+        self.server.get_or_try_init(|| migrate::server(conn)).await.copied()
     }
 
     /// How this database is claimed from.
@@ -183,11 +197,8 @@ impl MySqlStore {
         if let Some(asked) = self.asked {
             return Ok(asked);
         }
-        let ask = async {
-            let galera = migrate::is_galera(conn).await.map_err(classify)?;
-            Ok(if galera { MySqlClaim::TwoSteps } else { MySqlClaim::SkipLocked })
-        };
-        self.found.get_or_try_init(|| ask).await.copied()
+        let galera = self.server(conn).await?.galera;
+        Ok(if galera { MySqlClaim::TwoSteps } else { MySqlClaim::SkipLocked })
     }
 
     async fn insert_all(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
@@ -342,7 +353,8 @@ impl Store for MySqlStore {
         self.work
             .within(DEADLINE, async {
                 let mut conn = self.work.acquire().await?;
-                let ended = finish::finish(&mut conn, endings, outstanding).await?;
+                let server = self.server(&mut conn).await?;
+                let ended = finish::finish(&mut conn, endings, outstanding, server).await?;
                 Ok(conn.keep(ended))
             })
             .await

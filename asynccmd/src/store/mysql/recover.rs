@@ -250,7 +250,6 @@ async fn batch(
             0,
             Some(row.deaths),
             Some(0),
-            None,
             error,
             reason,
         ));

@@ -3,7 +3,7 @@
 -- An assignment reads its own column alone, so that it is the same in every `sql_mode`.
 -- a JSON array of
 --    [id, token in hexadecimal, status, failures to count, deaths or null, microseconds from now until
---     due or null, result, error, reason]
+--     due or null, error, reason]
 update json_table(?, '$[*]' columns (
            id bigint path '$[0]',
            token char(32) character set ascii path '$[1]',
@@ -11,14 +11,13 @@ update json_table(?, '$[*]' columns (
            counted int path '$[3]',
            deaths int path '$[4]',
            wait bigint path '$[5]',
-           result longtext path '$[6]',
-           error varchar(500) path '$[7]',
-           reason varchar(200) path '$[8]')) j
+           error varchar(500) path '$[6]',
+           reason varchar(200) path '$[7]')) j
 straight_join async_command c force index (primary) on c.id = j.id
 set c.retry_count = least(c.retry_count + j.counted, 2147483647),
     c.crash_count = coalesce(j.deaths, c.crash_count),
     c.next_run_at = coalesce(utc_timestamp(6) + interval least(j.wait, timestampdiff(microsecond, utc_timestamp(6), timestamp'9999-12-31 23:59:59.999999')) microsecond, c.next_run_at),
-    c.result = j.result,
+    c.result = null,
     c.last_error = coalesce(j.error, c.last_error),
     c.kill_reason = j.reason,
     c.claim_token = null, c.claimed_by = null, c.updated_at = utc_timestamp(6),
