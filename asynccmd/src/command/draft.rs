@@ -36,3 +36,18 @@ pub(crate) struct Draft {
     /// Whether the mode is `immediate`, or known to the handler alone: a hint for the commit, not stored.
     pub immediate: bool,
 }
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+impl Draft {
+    /// Whether neither is unique, and they share type, version, level, `max_retry` and owner: what a batch
+    /// then says once.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let shared = |draft: &Self| {
+            (draft.command_type, draft.payload_version, draft.priority, draft.max_retry)
+        };
+        shared(self) == shared(other)
+            && self.owner == other.owner
+            && self.unique.is_none()
+            && other.unique.is_none()
+    }
+}

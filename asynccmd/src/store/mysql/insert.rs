@@ -174,7 +174,13 @@ async fn insert_free(
         answer[at] = inserted(CommandId(id), drafts[at].0.uid);
         return Ok(());
     }
-    let first = insert_many(conn, drafts, chunk).await?;
+    let shared = drafts[chunk[0]].0;
+    let alike = |at: &usize| shared.is_like(drafts[*at].0) && drafts[*at].0.metadata.is_none();
+    let first = if chunk.iter().all(alike) {
+        insert_alike(conn, drafts, chunk, shared).await?
+    } else {
+        insert_many(conn, drafts, chunk).await?
+    };
     let mut missing: HashMap<Uid, usize> = chunk.iter().map(|&at| (drafts[at].0.uid, at)).collect();
     let mut from = first;
     while !missing.is_empty() {
@@ -224,6 +230,33 @@ async fn insert_one(
         .bind(&draft.metadata)
         .bind(&draft.owner)
         .bind(parent.map(|parent| parent.0))
+        .execute(conn)
+        .await?;
+    Ok(done.last_insert_id() as i64)
+}
+
+/// Returns the number of the first.
+async fn insert_alike(
+    conn: &mut MySqlConnection,
+    drafts: &[Child<'_>],
+    chunk: &[usize],
+    shared: &Draft,
+) -> Result<i64, sqlx::Error> {
+    let values: Vec<_> = chunk
+        .iter()
+        .map(|&at| {
+            let (draft, parent) = drafts[at];
+            let (due_at, due_in) = rows::due(draft.due);
+            (hex(&draft.uid), &draft.biz_key, &draft.payload, draft.shard, due_at, due_in, parent)
+        })
+        .collect();
+    let done = sqlx::query(include_str!("sql/insert_alike.sql"))
+        .bind(shared.command_type)
+        .bind(shared.payload_version)
+        .bind(shared.priority)
+        .bind(shared.max_retry)
+        .bind(&shared.owner)
+        .bind(json(&values)?)
         .execute(conn)
         .await?;
     Ok(done.last_insert_id() as i64)

@@ -47,7 +47,7 @@ pub(super) async fn insert_under(
             let created = match *chunk {
                 [at] => insert_one(conn, drafts[at]).await?,
                 [first, ref rest @ ..]
-                    if rest.iter().all(|at| alike(drafts[first].0, drafts[*at].0)) =>
+                    if rest.iter().all(|at| drafts[first].0.is_like(drafts[*at].0)) =>
                 {
                     insert_alike(conn, drafts, chunk, drafts[first].0).await?
                 }
@@ -127,17 +127,6 @@ async fn insert_one(
         )
         .await?;
     created(&rows)
-}
-
-/// Whether two drafts differ in nothing but what each row of `insert_alike.sql` says.
-fn alike(one: &Draft, other: &Draft) -> bool {
-    let shared = |draft: &Draft| {
-        (draft.command_type, draft.payload_version, draft.priority, draft.max_retry)
-    };
-    shared(one) == shared(other)
-        && one.owner == other.owner
-        && one.unique.is_none()
-        && other.unique.is_none()
 }
 
 async fn insert_alike(
