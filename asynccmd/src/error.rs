@@ -79,7 +79,7 @@ impl StoreError {
 }
 
 /// The tables in the database are not the ones that this binary works with.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaError {
     /// `asynccmd::migrate` was never run on this database.

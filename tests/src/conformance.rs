@@ -35,6 +35,7 @@ macro_rules! conformance {
                 nothing_runs_before_the_commit_and_everything_after_it,
                 an_enlisted_transaction_starts_its_commands_at_its_commit,
                 an_autocommit_submit_runs_at_once,
+                submits_of_one_moment_are_each_told_of_their_own_row,
                 a_late_commit_of_a_lower_id_loses_nothing,
                 a_bare_transaction_is_found_by_the_next_poll,
                 a_bare_connection_is_found_by_the_next_poll,

@@ -4,11 +4,14 @@
 
 use std::time::Duration;
 
-use asynccmd::{CommandError, CommandId, Context, Pool, Registry, Status, Submitted, command};
+use asynccmd::{
+    Client, CommandError, CommandId, Context, Pool, Registry, Status, Submitted, command,
+};
 use asynccmd_tests::gate::Gate;
-use asynccmd_tests::harness::{Log, OnMysql, OnPostgres, OnServer, until_row, within};
+use asynccmd_tests::harness::{Log, OnMysql, OnPostgres, OnServer, row, until_row, within};
 use asynccmd_tests::server::Server;
 use asynccmd_tests::setting::Setting;
+use futures_util::future::join_all;
 
 /// Two and a half times this is a server away.
 const STALL: Duration = Duration::from_secs(2);
@@ -153,6 +156,47 @@ async fn ends_without_an_answer_count_once<B: OnServer>(server: &mut Server) {
     }
     ran.sort_unstable();
     assert_eq!(ran, sent.iter().map(Submitted::id).collect::<Vec<_>>(), "each has run once");
+}
+
+/// A single submit needs no connection of the pool; nor does it hear that the server was restarted since the
+/// one before; nor does one suffer from another that is written with it.
+async fn submits_stand_by_themselves<B: OnServer>(mut server: Server) {
+    let back = B::empty_on(server.url()).await.furnished().await;
+    let pool = back.pool_of(1).await;
+    let held = pool.acquire().await.unwrap();
+    let client = Client::new(B::database_of(&pool));
+    submit_quick(&client, 0).await.unwrap();
+    let used = tokio::time::Instant::now();
+    drop(held);
+
+    server.stop().await;
+    server.start().await;
+    // For a second after its last use a connection is trusted; what is tested is how long that is.
+    tokio::time::sleep_until(used + Duration::from_secs(1)).await;
+    submit_quick(&client, 1).await.unwrap();
+
+    let check = "alter table async_command add constraint none_is_bad check (biz_key <> 'bad')";
+    back.execute(check).await;
+    let key = |number: usize| if number == 20 { "bad".to_owned() } else { number.to_string() };
+    let submits = (0..40).map(|number| submit_quick(&client, number).biz_key(key(number)));
+    let sent = join_all(submits.map(IntoFuture::into_future)).await;
+    for (number, sent) in sent.into_iter().enumerate() {
+        match sent {
+            Ok(sent) => assert_eq!(row(&client, sent.id()).await.biz_key, key(number)),
+            Err(error) => assert_eq!(number, 20, "{error}"),
+        }
+    }
+    assert_eq!(back.number("select count(*) from async_command").await, 2 + 39);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn submits_stand_by_themselves_on_postgres() {
+    submits_stand_by_themselves::<OnPostgres>(Server::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn submits_stand_by_themselves_on_mariadb() {
+    submits_stand_by_themselves::<OnMysql>(Server::mysql().await).await;
 }
 
 async fn outages<B: OnServer>(mut server: Server) {

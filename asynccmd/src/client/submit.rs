@@ -35,6 +35,9 @@ use crate::store::model::{Inserted, Status};
 /// # Ok(()) }
 /// ```
 ///
+/// Dropped before it is done, as by a timeout, a submit in a transaction is part of that still or is not; one
+/// by `&client` may be stored all the same, and is then found by a poll.
+///
 /// # Errors
 /// A [`SubmitError`] that names the value and its limit, before anything is written; after that only what
 /// the database says.

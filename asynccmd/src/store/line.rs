@@ -38,6 +38,8 @@ pub(super) struct Line<DB: Database> {
     prepare: Option<Prepare<DB>>,
     /// How long a connection may lie unused.
     idle: Option<Duration>,
+    /// Whether a connection is tried before it is used.
+    tried: bool,
     slot: Mutex<Option<Kept<DB>>>,
 }
 
@@ -46,6 +48,10 @@ struct Kept<DB: Database> {
     conn: DB::Connection,
     since: Instant,
 }
+
+/// For how long a connection is taken for one that still works, and how long it has to show it.
+const TRUSTED: Duration = Duration::from_secs(1);
+const TRIAL: Duration = Duration::from_secs(2);
 
 /// The connection, taken out of its line.
 ///
@@ -74,7 +80,15 @@ impl<DB: Database> Line<DB> {
             .max_lifetime(None)
             .test_before_acquire(false);
         let connect = RwLock::new(connect);
-        Self { pool, connect, classify, prepare: None, idle: None, slot: Mutex::new(None) }
+        Self {
+            pool,
+            connect,
+            classify,
+            prepare: None,
+            idle: None,
+            tried: false,
+            slot: Mutex::new(None),
+        }
     }
 
     /// The same line with connections that are what `prepare` makes of them.
@@ -89,6 +103,14 @@ impl<DB: Database> Line<DB> {
     #[cfg(feature = "mysql")]
     pub(super) fn replaced_after(mut self, idle: Duration) -> Self {
         self.idle = Some(idle);
+        self
+    }
+
+    /// The same line, whose connection is tried first where nobody has used it for a moment: for statements
+    /// of callers', whose errors nobody tries again.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(super) fn tried(mut self) -> Self {
+        self.tried = true;
         self
     }
 
@@ -107,11 +129,26 @@ impl<DB: Database> Line<DB> {
     pub(super) async fn acquire(&self) -> Result<LineConn<'_, DB>> {
         let mut slot = self.slot.lock().await;
         let fresh = |kept: &Kept<DB>| self.idle.is_none_or(|idle| kept.since.elapsed() < idle);
-        let conn = match slot.take().filter(fresh) {
-            Some(kept) => kept.conn,
+        let kept = match slot.take().filter(fresh) {
+            Some(kept) => self.tested(kept).await,
+            None => None,
+        };
+        let conn = match kept {
+            Some(conn) => conn,
             None => self.open().await.map_err(self.classify)?,
         };
         Ok(LineConn { slot, conn })
+    }
+
+    /// The connection, unless it is to be tried and has ended.
+    async fn tested(&self, kept: Kept<DB>) -> Option<DB::Connection> {
+        let Kept { mut conn, since } = kept;
+        if self.tried && since.elapsed() >= TRUSTED {
+            // One that a firewall has forgotten answers nothing, and says nothing.
+            let answer = tokio::time::timeout(TRIAL, conn.ping()).await;
+            return matches!(answer, Ok(Ok(()))).then_some(conn);
+        }
+        Some(conn)
     }
 
     /// Bounds what happens on the line; past the deadline the future is dropped, and with it the

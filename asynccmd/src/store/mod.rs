@@ -14,6 +14,8 @@
 //! ```
 
 mod conn;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod gather;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod json;
 mod line;

@@ -208,6 +208,19 @@ pub async fn a_bare_connection_is_found_by_the_next_poll<B: Back>(back: B) {
     end(&back, &runtime).await;
 }
 
+/// Single submits of one moment, which may be written together: each is told of its own row.
+pub async fn submits_of_one_moment_are_each_told_of_their_own_row<B: Back>(back: B) {
+    let client = Client::new(back.database());
+    let submits = (0..200).map(|number| submit_keyed(&client, number.to_string()));
+    let sent = futures_util::future::join_all(submits.map(IntoFuture::into_future)).await;
+    for (number, sent) in sent.into_iter().enumerate() {
+        let sent = sent.unwrap();
+        let row = row(&client, sent.id()).await;
+        assert_eq!((row.biz_key, row.uid), (number.to_string(), sent.uid));
+    }
+    assert_eq!(commands(&back).await, 200);
+}
+
 /// A client of a process that runs nothing is found by the poll of one that does.
 pub async fn a_client_without_a_runtime_is_found_by_the_next_poll<B: Back>(back: B) {
     let log = Log::default();

@@ -137,6 +137,19 @@ impl Patience {
 }
 
 /// Runs a transaction of our own, and again where it was a victim.
+pub(super) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+    mut patience: Patience,
+    transaction: impl Fn() -> F,
+) -> Result<T, StoreError> {
+    loop {
+        match transaction().await {
+            Err(error) if patience.again(&error).await => {}
+            done => return done,
+        }
+    }
+}
+
+/// The same for an expression, which may borrow anew each time it is run.
 macro_rules! retried {
     ($transaction:expr) => {
         $crate::store::mysql::fault::retried!(

@@ -4,8 +4,8 @@
 //! a caller's transaction is the caller's. Rows are picked with `skip locked` and by primary key, so that
 //! a row which another session has locked delays itself alone. No statement depends on a session's
 //! `sql_mode` or time zone: callers' connections have whatever they have.
-//! The runtime has three connections of its own: one for what changes rows, one for leases, which must
-//! not wait behind it, and one for reads of health.
+//! The runtime has four connections of its own: one for what changes rows, one for leases, which must
+//! not wait behind it, one for reads of health, and one for single submits outside of a transaction.
 
 mod claim;
 mod ending;
@@ -29,10 +29,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool};
-use sqlx::{MySql, MySqlConnection};
+use sqlx::{Connection as _, MySql, MySqlConnection};
 use tokio::sync::OnceCell;
 
 use super::conn::{Backend, Conn, Opened, Session, begun, sealed};
+use super::gather::{Gather, Sink};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
@@ -44,7 +45,7 @@ use crate::command::{Draft, Due, StoredOutput};
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use claim::Round;
-use fault::{classify, retried};
+use fault::{Patience, classify, retried};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -171,21 +172,36 @@ pub(super) struct MySqlStore {
     work: Line<MySql>,
     lease: Line<MySql>,
     read: Line<MySql>,
+    submits: Gather<Submits>,
     /// How to claim, if the user has said so.
     asked: Option<MySqlClaim>,
     /// Read once.
     server: OnceCell<Server>,
 }
 
+/// Where single submits outside of a transaction go.
+struct Submits(Line<MySql>);
+
 impl MySqlStore {
     pub(super) fn new(pool: MySqlPool, settings: Settings) -> Self {
         let options = MySqlConnectOptions::clone(&pool.connect_options())
             .statement_cache_capacity(STATEMENTS);
-        let line = || Line::new(&pool, options.clone(), classify);
-        let writes = || line().prepared_by(prepare_to_write).replaced_after(UNUSED);
+        let line = {
+            let pool = pool.clone();
+            move || Line::new(&pool, options.clone(), classify)
+        };
         let read = line().prepared_by(prepare);
+        let writes = move || line().prepared_by(prepare_to_write).replaced_after(UNUSED);
         let asked = settings.mysql_claim;
-        Self { work: writes(), lease: writes(), read, asked, server: OnceCell::new(), pool }
+        Self {
+            work: writes(),
+            lease: writes(),
+            read,
+            submits: Gather::new(move || Submits(writes().tried())),
+            asked,
+            server: OnceCell::new(),
+            pool,
+        }
     }
 
     async fn server(&self, conn: &mut MySqlConnection) -> Result<Server> {
@@ -199,23 +215,6 @@ impl MySqlStore {
         }
         let galera = self.server(conn).await?.galera;
         Ok(if galera { MySqlClaim::TwoSteps } else { MySqlClaim::SkipLocked })
-    }
-
-    async fn insert_all(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        // One row is one statement, and that is a transaction by itself; the commit is for a connection on
-        // which one is open already (see `begin`).
-        if let [draft] = drafts
-            && draft.unique.is_none()
-        {
-            let mut conn = self.pool.acquire().await.map_err(classify)?;
-            let inserted = insert::insert(&mut conn, drafts).await?;
-            sqlx::raw_sql("commit").execute(&mut *conn).await.map_err(classify)?;
-            return Ok(inserted);
-        }
-        let mut tx = begin(&self.pool).await.map_err(classify)?;
-        let inserted = insert::insert(&mut tx, drafts).await?;
-        tx.commit().await.map_err(classify)?;
-        Ok(inserted)
     }
 }
 
@@ -252,6 +251,29 @@ macro_rules! claim_on {
             })
             .await
     };
+}
+
+impl Submits {
+    async fn write_once(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        let mut conn = self.0.acquire().await?;
+        // One row is one statement, and that is a transaction by itself.
+        if let [_] = drafts {
+            let inserted = insert::insert(&mut conn, drafts).await?;
+            return Ok(conn.keep(inserted));
+        }
+        let mut tx = conn.begin().await.map_err(classify)?;
+        let inserted = insert::insert(&mut tx, drafts).await?;
+        tx.commit().await.map_err(classify)?;
+        Ok(conn.keep(inserted))
+    }
+}
+
+#[async_trait]
+impl Sink for Submits {
+    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        let write = fault::patiently(Patience::of_victims(), || self.write_once(drafts));
+        self.0.within(DEADLINE, write).await
+    }
 }
 
 #[async_trait]
@@ -396,13 +418,22 @@ impl Store for MySqlStore {
     }
 
     async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        let mut patience = fault::Patience::default();
-        loop {
-            match self.insert_all(drafts).await {
-                Err(error) if patience.again(&error).await => {}
-                done => return done,
+        if let [draft] = drafts
+            && draft.unique.is_none()
+        {
+            match self.submits.insert(draft).await {
+                // It has to wait for another transaction, and others not for it.
+                Err(StoreError::Busy(_)) => {}
+                told => return told.map(|inserted| vec![inserted]),
             }
         }
+        fault::patiently(Patience::default(), || async {
+            let mut tx = begin(&self.pool).await.map_err(classify)?;
+            let inserted = insert::insert(&mut tx, drafts).await?;
+            tx.commit().await.map_err(classify)?;
+            Ok(inserted)
+        })
+        .await
     }
 
     async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {

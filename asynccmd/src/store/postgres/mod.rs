@@ -5,7 +5,8 @@
 //! unique key that is being inserted, it is one row in a transaction of its own, and for a moment.
 //! Everything is written for READ COMMITTED: a statement sees what has been committed before it.
 //! The runtime has connections of its own: claims and ends go at the same time, leases wait behind
-//! neither, reads answer while those are long, and so does what keeps the house.
+//! neither, reads answer while those are long, and so does what keeps the house; single submits outside of
+//! a transaction have one too.
 
 mod claim;
 mod fault;
@@ -31,6 +32,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{PgConnection, Postgres};
 
 use super::conn::{Backend, Conn, Opened, Session, begun, sealed};
+use super::gather::{Gather, Sink};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Heard, Held,
@@ -135,6 +137,13 @@ pub(super) struct PostgresStore {
     read: Line<Postgres>,
     upkeep: Line<Postgres>,
     news: Line<Postgres>,
+    submits: Gather<Submits>,
+}
+
+/// Where single submits outside of a transaction go.
+struct Submits {
+    line: Line<Postgres>,
+    pooler: bool,
 }
 
 impl PostgresStore {
@@ -142,6 +151,10 @@ impl PostgresStore {
         let connect = wire::own(&pool.connect_options(), pooler, STATEMENTS);
         let given_up = |after| if pooler { connect.clone() } else { given_up(&connect, after) };
         let line = || Line::new(&pool, given_up(GIVEN_UP), classify);
+        let submits = {
+            let (pool, connect) = (pool.clone(), given_up(GIVEN_UP));
+            move || Submits { line: Line::new(&pool, connect.clone(), classify).tried(), pooler }
+        };
         Self {
             claims: line(),
             trails: Kept::default(),
@@ -150,6 +163,7 @@ impl PostgresStore {
             read: line(),
             upkeep: line(),
             news: Line::new(&pool, announcing(&connect), classify),
+            submits: Gather::new(submits),
             callers: Callers::new(pool.clone(), pooler),
             pooler,
             connect,
@@ -157,14 +171,16 @@ impl PostgresStore {
         }
     }
 
-    /// A connection of the store's own, with what the server gives a statement up after where its
-    /// session cannot know.
+    /// A connection of the store's own.
     fn own<'c>(&self, conn: &'c mut PgConnection, given_up: Duration) -> Wire<'c> {
-        Wire::new(
-            conn,
-            if self.pooler { Lent::Transactions(Some(given_up)) } else { Lent::Session },
-        )
+        own(conn, self.pooler, given_up)
     }
+}
+
+/// A connection of the store's own, with what the server gives a statement up after where its session
+/// cannot know.
+fn own(conn: &mut PgConnection, pooler: bool, given_up: Duration) -> Wire<'_> {
+    Wire::new(conn, if pooler { Lent::Transactions(Some(given_up)) } else { Lent::Session })
 }
 
 /// A connection whose statements the server gives up after so long.
@@ -214,6 +230,22 @@ macro_rules! again {
             }
         }
     }};
+}
+
+#[async_trait]
+impl Sink for Submits {
+    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        self.line
+            .within(DEADLINE, async {
+                again!(async {
+                    let mut conn = self.line.acquire().await?;
+                    let mut wire = own(&mut conn, self.pooler, GIVEN_UP);
+                    let inserted = insert::insert(&mut wire, drafts).await?;
+                    Ok(conn.keep(inserted))
+                })
+            })
+            .await
+    }
 }
 
 #[async_trait]
@@ -362,8 +394,15 @@ impl Store for PostgresStore {
     }
 
     async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        // One row is one statement, and that is a transaction by itself.
-        if let [_] = drafts {
+        if let [draft] = drafts {
+            if draft.unique.is_none() {
+                match self.submits.insert(draft).await {
+                    Err(StoreError::Busy(_)) => {}
+                    told => return told.map(|inserted| vec![inserted]),
+                }
+            }
+            // It has to wait for another transaction, or may have to, and others not for it. One row is one
+            // statement, and that is a transaction by itself.
             return again!(async {
                 let mut conn = self.callers.acquire().await.map_err(classify)?;
                 let inserted = insert::insert(&mut conn.wire(), drafts).await?;
