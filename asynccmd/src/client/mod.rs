@@ -146,11 +146,16 @@ impl Client {
 
     /// An operator's call has changed a row.
     pub(crate) fn operated(&self) {
-        let store = &self.database().store;
-        let runtime = self.runtime().flatten();
-        if let Some(runtime) = &runtime {
+        if let Some(runtime) = self.runtime().flatten() {
             runtime.operated();
         }
+        self.rows_changed();
+    }
+
+    /// Tells other instances to look at everything: rows have changed otherwise than by a submit.
+    pub(crate) fn rows_changed(&self) {
+        let store = &self.database().store;
+        let runtime = self.runtime().flatten();
         if store.carries_news() {
             self.inner.notifier.operated(store, runtime.map(|runtime| runtime.threads()));
         }

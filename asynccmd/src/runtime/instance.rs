@@ -187,7 +187,7 @@ impl Instance {
             trouble: Arc::clone(&trouble),
             poll: config.poll,
             hearing: Arc::clone(&hearing),
-            suspect_poll: config.heartbeat_every().min(Duration::from_secs(5)),
+            suspect_poll: config.heartbeat_every(),
             faults: shared.faults.clone(),
             stop: claims.clone(),
             patience: config.heartbeat_every().min(SETTLE),
@@ -216,6 +216,7 @@ impl Instance {
         let recovery = Recovery {
             store: Arc::clone(&store),
             inbox: Arc::clone(inbox),
+            client: client.clone(),
             on_dead: shared.on_dead.clone(),
             trouble: Arc::clone(&trouble),
             known: registry.stored_types(),

@@ -9,7 +9,8 @@
 //!   one at its own registration or later, and unchanged after two further accepted heartbeats of its
 //!   own, an interval apart. All of it starts again after any heartbeat of its own that failed or was
 //!   late.
-//! - With each heartbeat, memory and database are compared by (id, token).
+//! - With each heartbeat, memory and database are compared by (id, token): attempts always, receipts as
+//!   long as there may be any.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,6 +69,38 @@ impl Watch {
     }
 }
 
+/// That the database has no receipt of this instance. Until a claim brings something there is none, and with
+/// nothing to do nothing is asked. It takes two looks, since a claim that was given up here may be committed
+/// after the first; and another one now and then, since rows that cannot be read are claimed unheard, and
+/// people edit tables.
+#[derive(Default)]
+struct Settled {
+    /// The claims up to then, and how many looks have found nothing since.
+    looks: (u64, u32),
+    /// Reconciliations since the last look.
+    skipped: u32,
+}
+
+impl Settled {
+    /// So many reconciliations in a row need not look.
+    const MOST: u32 = 3;
+
+    /// Whether there is no need to look, after so many claims.
+    fn skips(&mut self, claims: u64) -> bool {
+        let (at, looks) = self.looks;
+        let skips = at == claims && looks >= 2 && self.skipped < Self::MOST;
+        self.skipped = if skips { self.skipped + 1 } else { 0 };
+        skips
+    }
+
+    /// A look, begun after so many claims.
+    fn looked(&mut self, claims: u64, found_nothing: bool) {
+        let (at, looks) = self.looks;
+        let before = if at == claims { looks } else { 0 };
+        self.looks = (claims, if found_nothing { (before + 1).min(2) } else { 0 });
+    }
+}
+
 pub(super) struct Keeper {
     pub(super) store: Arc<dyn Store>,
     pub(super) config: Arc<Config>,
@@ -97,7 +130,7 @@ impl Keeper {
 
     /// Runs until it is stopped. `peers`: what the registration saw.
     pub(super) async fn run(self, peers: Vec<Peer>, stop: CancellationToken) {
-        let mut watch = Watch::begin(&peers);
+        let (mut watch, mut settled) = (Watch::begin(&peers), Settled::default());
         let every = self.config.heartbeat_every();
         let mut next = tokio::time::Instant::now() + every;
         let mut accepted = Instant::now();
@@ -119,7 +152,7 @@ impl Keeper {
             if accepted.elapsed() > self.config.stall_timeout / 2 {
                 watch.restart();
             }
-            if let Some(at) = self.beat(&mut watch, in_turn).await {
+            if let Some(at) = self.beat(&mut watch, &mut settled, in_turn).await {
                 accepted = at;
                 if in_turn {
                     // Counted from its acceptance: one that had to wait for the database would else be
@@ -132,7 +165,12 @@ impl Keeper {
     }
 
     /// Sends a heartbeat and does what follows from it. Says when it was accepted.
-    async fn beat(&self, watch: &mut Watch, in_turn: bool) -> Option<Instant> {
+    async fn beat(
+        &self,
+        watch: &mut Watch,
+        settled: &mut Settled,
+        in_turn: bool,
+    ) -> Option<Instant> {
         let lease = self.lease.get();
         let sent = Instant::now();
         match self.store.heartbeat(lease.instance(), self.config.heartbeat_every()).await {
@@ -149,7 +187,7 @@ impl Keeper {
                 // Side by side and bounded: neither must keep the other, or the next heartbeat.
                 tokio::join!(
                     self.in_time("bury", self.bury(silent)),
-                    self.in_time("reconcile", self.reconcile(&lease))
+                    self.in_time("reconcile", self.reconcile(&lease, settled))
                 );
                 Some(accepted)
             }
@@ -221,7 +259,7 @@ impl Keeper {
     }
 
     /// Compares memory with receipts and rows, by (id, token).
-    async fn reconcile(&self, lease: &Lease) -> Result<(), StoreError> {
+    async fn reconcile(&self, lease: &Lease, settled: &mut Settled) -> Result<(), StoreError> {
         // Attempts: memory first, then rows. What is no longer RUNNING under its token was taken away.
         let running = self.ledger.running();
         if !running.is_empty() {
@@ -246,8 +284,14 @@ impl Keeper {
         }
         // Receipts: they first, then memory. What nobody here holds was claimed by a claim whose reply
         // was lost, or could not be read.
+        let claims = self.ledger.claims();
+        if settled.skips(claims) {
+            return Ok(());
+        }
+        let receipts = self.store.receipts(lease.instance()).await?;
+        settled.looked(claims, receipts.is_empty());
         let (mut endings, mut tokens) = (Vec::new(), Vec::new());
-        for receipt in self.store.receipts(lease.instance()).await? {
+        for receipt in receipts {
             let strangers = self.ledger.strangers(receipt.token, &receipt.ids);
             if strangers.len() == receipt.ids.len() {
                 tokens.push(receipt.token);
@@ -313,6 +357,23 @@ mod tests {
         }
         watch.accepted(&SEEN, true);
         assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], false)]);
+    }
+
+    #[test]
+    fn nothing_is_asked_while_nothing_was_claimed_but_now_and_then() {
+        let mut settled = Settled::default();
+        for _ in 0..2 {
+            assert!(!settled.skips(0), "it takes two looks");
+            settled.looked(0, true);
+        }
+        assert!((0..Settled::MOST).all(|_| settled.skips(0)));
+        assert!(!settled.skips(0), "now and then");
+        settled.looked(0, true);
+        assert!(settled.skips(0));
+        assert!(!settled.skips(1), "a claim has brought something");
+        settled.looked(1, false);
+        settled.looked(1, true);
+        assert!(!settled.skips(1), "one look");
     }
 
     #[test]

@@ -112,6 +112,8 @@ pub(super) struct Ledger {
 
 #[derive(Debug, Default)]
 struct Holdings {
+    /// Claims that have brought something, or may have.
+    claims: u64,
     rounds: HashMap<Token, Round>,
     running: HashMap<CommandId, Arc<Running>>,
 }
@@ -132,6 +134,7 @@ impl Ledger {
         if ids.is_empty() {
             held.rounds.remove(&token);
         } else {
+            held.claims += 1;
             held.rounds.insert(token, Round::Held(ids));
         }
     }
@@ -139,7 +142,14 @@ impl Ledger {
     /// The claim failed, or its reply is lost: if it was committed all the same, reconciliation finds
     /// a receipt that nobody here knows, and releases its rows.
     pub(super) fn claim_failed(&self, token: Token) {
-        self.held().rounds.remove(&token);
+        let mut held = self.held();
+        held.claims += 1;
+        held.rounds.remove(&token);
+    }
+
+    /// How many claims have left a receipt so far, or may have.
+    pub(super) fn claims(&self) -> u64 {
+        self.held().claims
     }
 
     /// An attempt begins. Refused if one of the same command runs here still, under an earlier token:

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::hooks::OnDead;
 use super::inbox::Inbox;
 use super::pulse::Trouble;
+use crate::client::Client;
 use crate::store::Store;
 
 /// The receipts of one write.
@@ -19,6 +20,8 @@ const BATCH: usize = 100;
 pub(super) struct Recovery {
     pub(super) store: Arc<dyn Store>,
     pub(super) inbox: Arc<Inbox>,
+    /// Tells others, which may have room for what this instance has none for.
+    pub(super) client: Client,
     pub(super) on_dead: OnDead,
     pub(super) trouble: Arc<Trouble>,
     /// The stored types that this binary has handlers for.
@@ -54,6 +57,7 @@ impl Recovery {
                             "commands of a dead instance are due again"
                         );
                         self.inbox.everything();
+                        self.client.rows_changed();
                     }
                     self.on_dead.tell(recovered.dead).await;
                     after = recovered.next;

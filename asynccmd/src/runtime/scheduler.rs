@@ -56,7 +56,7 @@ pub(super) struct Scheduler {
     pub(super) trouble: Arc<Trouble>,
     pub(super) poll: Option<Poll>,
     pub(super) hearing: Arc<Hearing>,
-    /// Between two looks for suspects that nobody has announced.
+    /// Between two looks for suspects that nobody has announced, at most.
     pub(super) suspect_poll: Duration,
     pub(super) faults: Faults,
     pub(super) stop: CancellationToken,

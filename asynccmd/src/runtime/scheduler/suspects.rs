@@ -11,6 +11,10 @@ use crate::runtime::lease::Lease;
 use crate::runtime::plan::Kind;
 use crate::runtime::room::Reservation;
 
+/// Between two looks for suspects, at most, where recoveries are heard of, and where they are not.
+const HEARD_POLL: Duration = Duration::from_secs(15);
+const UNHEARD_POLL: Duration = Duration::from_secs(5);
+
 /// How long a suspect keeps the lane to itself.
 pub(super) const SUSPECT_HOLD: Duration = Duration::from_secs(1);
 
@@ -38,8 +42,9 @@ impl Scheduler {
         let (types, mut reservation) = self.room_for_suspect();
         let known = self.registry.stored_types();
         // With a type left out for want of a worker, its suspects may be waiting: look again soon.
-        let again = if types.len() < known.len() { READY_FOR } else { self.suspect_poll };
-        self.plan.suspects_at = now + again.min(self.suspect_poll);
+        let poll = self.suspect_poll();
+        let again = if types.len() < known.len() { READY_FOR } else { poll };
+        self.plan.suspects_at = now + again.min(poll);
         if types.is_empty() {
             return Ok(());
         }
@@ -65,6 +70,11 @@ impl Scheduler {
             self.pulse.during(self.on_dead.tell(claimed.dead)).await;
         }
         Ok(())
+    }
+
+    /// Between two looks. Who recovers rows tells of it where that is heard; who gives a suspect back does not.
+    fn suspect_poll(&self) -> Duration {
+        self.suspect_poll.min(if self.hearing.is_on() { HEARD_POLL } else { UNHEARD_POLL })
     }
 
     /// The types of which a suspect would start at once, with the room for one, whichever it will be.
