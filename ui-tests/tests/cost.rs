@@ -3,11 +3,11 @@
 //!
 //! A command's share is the difference between a crate with many and one with few, so that what comes
 //! once does not count. The time is that of the processors, all of a build's processes together: unlike
-//! the time that passes, which is told beside it, it does not wait while other work has the machine. Of
-//! several builds the cheapest counts, and the styles take turns, so that what still disturbs one disturbs
-//! all; what seems too much is measured again, because a disturbance can only add. Linux alone tells the
-//! processors' time (`/proc/self/stat`); elsewhere it is the time that passes, and the machine has to be
-//! quiet. Long: runs with `ASYNCCMD_LONG=1`.
+//! the time that passes, which is told beside it, it does not wait while other work has the machine. But a
+//! machine's speed goes up and down, by more than what is looked for: so the styles take turns, each round
+//! compares builds that were made within a minute, and the median of the rounds counts. Linux alone tells
+//! the processors' time (`/proc/self/stat`); elsewhere it is the time that passes, and the machine has to
+//! be quiet. Long: runs with `ASYNCCMD_LONG=1`.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ use std::{env, fs};
 const FEW: u32 = 20;
 const MANY: u32 = 120;
 /// Builds of each crate, and how many they become as long as a limit is not kept.
-const ROUNDS: std::ops::RangeInclusive<u32> = 2..=6;
+const ROUNDS: std::ops::RangeInclusive<usize> = 3..=9;
 
 const STYLES: [Style; 3] = [
     Style { name: "hand", source: by_hand, portable: false },
@@ -44,15 +44,16 @@ const LIMITS: [(&str, [Limit; STYLES.len() - 1]); 2] = [
 const NO_LIMIT: f64 = f64::INFINITY;
 
 /// Milliseconds of build and bytes of binary.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Limit {
     millis: f64,
     bytes: f64,
 }
 
 impl Limit {
-    fn keeps(self, cost: &Cost, hand: &Cost) -> bool {
-        cost.millis - hand.millis <= self.millis && cost.bytes - hand.bytes <= self.bytes
+    /// Whether what a style costs more than by hand is within it.
+    fn keeps(self, more: &Cost) -> bool {
+        more.millis <= self.millis && more.bytes <= self.bytes
     }
 }
 
@@ -67,21 +68,21 @@ fn the_attribute_costs_little_more_than_a_table_by_hand() {
     let bench = Bench::new();
     let mut over = Vec::new();
     for (profile, limits) in LIMITS {
-        let [hand, styles @ ..] = bench.costs_of_one(profile, |[hand, styles @ ..]| {
-            styles.iter().zip(limits).all(|(style, limit)| limit.keeps(style, hand))
+        let kept = |style: usize, more: &Cost| style == 0 || limits[style - 1].keeps(more);
+        let rounds = bench.rounds(profile, |rounds| {
+            (0..STYLES.len()).all(|style| kept(style, &more_than_by_hand(rounds, style)))
         });
-        println!("{profile}: by hand a command costs {hand}");
-        for ((style, cost), limit) in STYLES[1..].iter().zip(&styles).zip(limits) {
-            let (time, size) = (cost.millis - hand.millis, cost.bytes - hand.bytes);
-            let Limit { millis, bytes } = limit;
-            println!(
-                "{profile}: by {} {cost}: {time:+.1} ms (limit {millis}), {size:+.0} bytes (limit {bytes})",
-                style.name,
+        for (at, style) in STYLES.iter().enumerate() {
+            let (cost, more) = (
+                Cost::median(rounds.iter().map(|round| round[at])),
+                more_than_by_hand(&rounds, at),
             );
-            if !limit.keeps(cost, &hand) {
+            println!("{profile}: by {} {cost}; more than by hand: {more}", style.name);
+            if !kept(at, &more) {
                 over.push(format!("{} in {profile}", style.name));
             }
         }
+        println!("{profile}: {} rounds; limits (milliseconds, bytes): {limits:?}", rounds.len());
     }
     assert!(over.is_empty(), "the attribute costs too much: {}", over.join(", "));
 }
@@ -99,7 +100,16 @@ impl Style {
     }
 }
 
+/// What a style costs more than the first, by the median of the rounds.
+fn more_than_by_hand(rounds: &[Round], style: usize) -> Cost {
+    Cost::median(rounds.iter().map(|round| round[style].minus(&round[0])))
+}
+
+/// Each style's cost by builds of one time.
+type Round = [Cost; STYLES.len()];
+
 /// One command's share.
+#[derive(Clone, Copy)]
 struct Cost {
     millis: f64,
     /// Of the time that passed; told, and not limited.
@@ -119,6 +129,28 @@ impl Cost {
             bytes: (many.bytes as f64 - few.bytes as f64) / commands,
         }
     }
+
+    fn minus(&self, other: &Self) -> Self {
+        Self {
+            millis: self.millis - other.millis,
+            passed: self.passed - other.passed,
+            bytes: self.bytes - other.bytes,
+        }
+    }
+
+    /// Each of its figures by itself.
+    fn median(costs: impl Iterator<Item = Self> + Clone) -> Self {
+        let middle = |figure: fn(&Self) -> f64| {
+            let mut figures: Vec<_> = costs.clone().map(|cost| figure(&cost)).collect();
+            figures.sort_by(f64::total_cmp);
+            f64::midpoint(figures[(figures.len() - 1) / 2], figures[figures.len() / 2])
+        };
+        Self {
+            millis: middle(|cost| cost.millis),
+            passed: middle(|cost| cost.passed),
+            bytes: middle(|cost| cost.bytes),
+        }
+    }
 }
 
 impl std::fmt::Display for Cost {
@@ -128,24 +160,12 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// The cheapest builds of a crate alone, and the size of its binary.
+/// A build of a crate alone, and the size of its binary.
 #[derive(Clone, Copy)]
 struct Built {
     used: Duration,
     passed: Duration,
     bytes: u64,
-}
-
-impl Built {
-    const DEAREST: Self = Self { used: Duration::MAX, passed: Duration::MAX, bytes: u64::MAX };
-
-    fn cheaper(self, other: Self) -> Self {
-        Self {
-            used: self.used.min(other.used),
-            passed: self.passed.min(other.passed),
-            bytes: self.bytes.min(other.bytes),
-        }
-    }
 }
 
 /// A workspace with a crate for each style and number of commands.
@@ -189,29 +209,22 @@ impl Bench {
         Self { root }
     }
 
-    /// One command's share in every style, measured until it is good or the rounds are over.
-    fn costs_of_one(
-        &self,
-        profile: &str,
-        good: impl Fn(&[Cost; STYLES.len()]) -> bool,
-    ) -> [Cost; STYLES.len()] {
-        let crates = STYLES.each_ref().map(|style| [FEW, MANY].map(|count| style.package(count)));
-        for package in crates.as_flattened() {
-            self.build(profile, package);
-        }
-        let mut cheapest = crates.each_ref().map(|pair| pair.each_ref().map(|_| Built::DEAREST));
-        for round in 1.. {
-            for (packages, bests) in crates.iter().zip(&mut cheapest) {
-                for (package, best) in packages.iter().zip(bests) {
-                    *best = best.cheaper(self.rebuild(profile, package));
-                }
-            }
-            let costs = cheapest.each_ref().map(|[few, many]| Cost::of_one(few, many));
-            if round == *ROUNDS.end() || (round >= *ROUNDS.start() && good(&costs)) {
-                return costs;
+    /// What a command costs in every style, again and again until it is good or the rounds are over.
+    fn rounds(&self, profile: &str, good: impl Fn(&[Round]) -> bool) -> Vec<Round> {
+        let built = |style: &Style, commands| self.rebuild(profile, &style.package(commands));
+        for style in &STYLES {
+            for commands in [FEW, MANY] {
+                self.build(profile, &style.package(commands));
             }
         }
-        unreachable!("the rounds end")
+        let mut rounds = Vec::new();
+        while rounds.len() < *ROUNDS.end() && !(rounds.len() >= *ROUNDS.start() && good(&rounds)) {
+            // Those that are compared follow each other at once.
+            let few = STYLES.each_ref().map(|style| built(style, FEW));
+            let many = STYLES.each_ref().map(|style| built(style, MANY));
+            rounds.push(std::array::from_fn(|style| Cost::of_one(&few[style], &many[style])));
+        }
+        rounds
     }
 
     /// Builds a crate whose dependencies are built, and asks its binary.
