@@ -4,8 +4,8 @@
 //! a caller's transaction is the caller's. Rows are picked with `skip locked` and by primary key, so that
 //! a row which another session has locked delays itself alone. No statement depends on a session's
 //! `sql_mode` or time zone: callers' connections have whatever they have.
-//! The runtime has four connections of its own: one for what changes rows, one for leases, which must
-//! not wait behind it, one for reads of health, and one for single submits outside of a transaction.
+//! The runtime has five connections of its own: claims and what else changes rows go at the same time, leases
+//! wait behind neither, health has one for its reads, and so have single submits outside of a transaction.
 
 mod claim;
 mod ending;
@@ -169,6 +169,7 @@ struct Server {
 /// A MySQL or MariaDB database.
 pub(super) struct MySqlStore {
     pool: MySqlPool,
+    claims: Line<MySql>,
     work: Line<MySql>,
     lease: Line<MySql>,
     read: Line<MySql>,
@@ -194,6 +195,7 @@ impl MySqlStore {
         let writes = move || line().prepared_by(prepare_to_write).replaced_after(UNUSED);
         let asked = settings.mysql_claim;
         Self {
+            claims: writes(),
             work: writes(),
             lease: writes(),
             read,
@@ -237,9 +239,9 @@ macro_rules! on {
 macro_rules! claim_on {
     ($store:ident, $instance:ident, $token:ident, $call:path $(, $argument:expr)*) => {
         $store
-            .work
+            .claims
             .within(DEADLINE, async {
-                let mut conn = $store.work.acquire().await?;
+                let mut conn = $store.claims.acquire().await?;
                 let by = $store.claims_by(&mut conn).await?;
                 let mut round = Round { instance: $instance, token: $token, by };
                 let mut done = retried!($call(&mut conn, round $(, $argument)*));
