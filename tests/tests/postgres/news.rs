@@ -131,10 +131,11 @@ async fn an_immediate_command_of_a_full_pool_is_heard_of_elsewhere() {
     let back = OnPostgres::create().await;
     let (log, gate) = (Log::default(), Gate::default());
     let one = listening_with(&back, &log, &gate, 1).await;
-    let two = listening_with(&back, &log, &gate, 2).await;
     let client = one.client();
     let first = submit_now(&client).await.unwrap().id();
     gate.until_entered(1).await;
+    // Only now: an instance that has just begun to listen looks at everything, and could take the first one.
+    let two = listening_with(&back, &log, &gate, 2).await;
     let second = submit_now(&client).await.unwrap().id();
     gate.until_entered(2).await;
     for (id, runtime) in [(first, &one), (second, &two)] {
