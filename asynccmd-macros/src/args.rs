@@ -36,9 +36,6 @@ pub(crate) const OPTIONS: [(&str, &str); 20] = [
     ("handles", "handles(Payment)"),
 ];
 
-/// Options of the contract that this version refuses.
-const NOT_YET: [&str; 1] = ["compensate"];
-
 /// The options that belong to the declaration of a command, where that is apart from its handler. The
 /// others belong to the handler; `crate` stands on either side.
 const DECLARED: [&str; 9] = [
@@ -75,6 +72,7 @@ pub(crate) struct Args {
     pub aliases: Vec<LitStr>,
     pub retention: Option<LitStr>,
     pub classify: Option<Path>,
+    pub compensate: Option<Path>,
     pub version: Option<Number>,
     pub upgrade: Option<Path>,
     /// The word itself.
@@ -117,12 +115,12 @@ impl Args {
         self.written.iter().any(|(written, _)| written == name)
     }
 
-    /// The options that were written by their right names and are supported, with the places.
+    /// The options that were written by their right names, with the places.
     pub(crate) fn written(&self) -> impl Iterator<Item = (&str, &Ident)> {
         self.written
             .iter()
             .map(|(name, ident)| (&**name, ident))
-            .filter(|(name, ident)| ident.unraw() == name && !NOT_YET.contains(name))
+            .filter(|(name, ident)| ident.unraw() == name)
     }
 
     fn nameless(&mut self, literal: &Lit, errors: &mut Errors) {
@@ -150,9 +148,6 @@ impl Args {
             let message = format!("unexpected `{token}` behind `{name}`; write `{example}`");
             return errors.on(token, message);
         }
-        if NOT_YET.contains(&name.as_str()) {
-            return errors.on(&option.name, format!("`{name}` is not supported yet"));
-        }
         if let Err(error) = self.set(&name, option, example) {
             errors.add(error);
         }
@@ -160,13 +155,7 @@ impl Args {
 
     fn unknown(&mut self, name: &str, ident: Ident, errors: &mut Errors) {
         let here = |name: &&str| !self.declares || *name == "crate" || is_declared(name);
-        let known = || {
-            OPTIONS
-                .iter()
-                .map(|(name, _)| *name)
-                .filter(|name| !NOT_YET.contains(name))
-                .filter(here)
-        };
+        let known = || OPTIONS.iter().map(|(name, _)| *name).filter(here);
         let there_are = || format!("there are {}", names::list(known()));
         match meant(name, OPTIONS.iter().map(|(name, _)| *name)) {
             None => errors.on(&ident, format!("unknown option `{name}`; {}", there_are())),
@@ -206,6 +195,7 @@ impl Args {
             "aliases" => self.aliases = option.texts(example)?,
             "retention" => self.retention = Some(option.text(example)?),
             "classify" => self.classify = Some(option.path(example)?),
+            "compensate" => self.compensate = Some(option.path(example)?),
             "version" => self.version = Some(option.number(example)?),
             "upgrade" => self.upgrade = Some(option.path(example)?),
             "portable" => self.portable = Some(option.word(example)?),

@@ -83,6 +83,7 @@ use quote::quote;
 /// | `aliases("…", …)` | none | further stored types that are routed here: the names that the type had. A `unique` key of a row under one of them is free for the new name, so let those run first where that matters |
 /// | `retention = "…"` | the runtime's | how long finished rows stay; `"0s"` deletes at once |
 /// | `classify(path)` | all retry | `fn(&E) -> Verdict` on the handler's error: retry, retry in, fatal, cancel |
+/// | `compensate(Undo)` | none | the command that makes up for one that is dead: inserted in the transaction that writes DEAD. Its handler takes `#[payload] dead: Compensation<Payload>` |
 /// | `version = n` | 1 | the version of the payload's shape, 1 to 65535, stored with every row. Raise it with every change of the fields that old rows do not decode as |
 /// | `upgrade(path)` | none | `fn(u32, serde_json::Value) -> Result<serde_json::Value, E>`: makes the newest shape of a payload of the older version that it is given; `E` as a handler's. Needs `version` of 2 or more |
 /// | `portable` | off | makes a `Box<dyn AnyCommand>` of this command a serde value: commands in files of rules, in a queue of another protocol, in batches of several types. Needs asynccmd's feature of that name, and costs every release 17 kB, and every build more than twice the time that the command takes without |
@@ -92,7 +93,6 @@ use quote::quote;
 ///
 /// Durations are whole numbers of `d`, `h`, `m`, `s` and `ms`, combined as `1h30m`, at most `36500d`.
 ///
-/// `compensate` is refused: it is not supported yet.
 ///
 /// # A command that is declared elsewhere
 /// With `handles(X)` the function takes the whole `X` as its `#[payload]`; `type`, `biz_key`, `unique`,

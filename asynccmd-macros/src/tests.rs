@@ -149,7 +149,7 @@ fn a_broken_attribute_leaves_function_type_and_helper() {
         (quote!(type = "a", = , 7), 2),
         (quote!(type = "a" mode = "immediate"), 1),
         (quote!(type = "a", portable = 1, version = 0, upgrade = newest), 3),
-        (quote!(type = "a", version = 1, upgrade(newest), compensate(X)), 2),
+        (quote!(type = "a", version = 1, upgrade(newest), compensate = X), 2),
         (quote!(type = "a", type = "b"), 2),
         (quote!(type = "a", classify = judge, backoff_fn), 2),
         (

@@ -25,9 +25,9 @@ pub use crate::client::{IntoTarget, Submit};
 #[cfg(feature = "portable")]
 pub use crate::command::AnyCommand;
 pub use crate::command::{
-    Backoff, Command, CommandError, CommandSpec, Context, Declaration, Done, Failure, Handler,
-    HandlerError, HandlerOutput, HandlerReturn, Handles, Location, Mode, PrepareError, StateNeed,
-    Unique, Verdict,
+    Backoff, Command, CommandError, CommandSpec, Compensate, Context, Declaration, Done, Failure,
+    Handler, HandlerError, HandlerOutput, HandlerReturn, Handles, Location, Mode, PrepareError,
+    StateNeed, Unique, Verdict,
 };
 pub use crate::registry::Registration;
 

@@ -279,6 +279,26 @@ pub enum AdminError {
         /// The live one with its key.
         by: CommandId,
     },
+    /// A retry would run a command beside what undoes it.
+    #[error(
+        "command {id} cannot be retried: command {by} compensates for it and has not ended; await or kill that one first"
+    )]
+    CompensationLives {
+        /// The dead command.
+        id: CommandId,
+        /// Its compensation.
+        by: CommandId,
+    },
+    /// A retry would undo what is not dead any more.
+    #[error(
+        "command {id} cannot be retried: it compensates for command {of}, which has been retried and is not dead any more; kill this one"
+    )]
+    CompensatedLives {
+        /// The dead compensation.
+        id: CommandId,
+        /// What it compensates for.
+        of: CommandId,
+    },
     /// A reason longer than its column.
     #[error("the reason has {length} characters, the limit is {limit}; shorten it")]
     ReasonTooLong {

@@ -33,6 +33,7 @@
 //! | take it back | [`Client::cancel`], [`Client::reschedule`] |
 //! | run it | [`Runtime`], [`Pool`], [`Context`], [`Registry`] |
 //! | end it in the handler's transaction | [`Context::finish_in`] |
+//! | undo it once it is dead | [`Compensation`] |
 //! | operate | [`Client::admin`], [`Health`], [`Filter`], [`Status`], [`Admin::export`], [`Admin::import`] |
 #![cfg_attr(doc, doc = "| know what it costs | [`performance`] |")]
 #![cfg_attr(
@@ -83,9 +84,10 @@ pub use client::{
 #[cfg(feature = "portable")]
 pub use command::AnyCommand;
 pub use command::{
-    Backoff, Command, CommandError, CommandSpec, Context, Declaration, Done, Failure, FailureKind,
-    Handler, HandlerError, HandlerOutput, HandlerReturn, Handles, Location, Mode, Outcome,
-    PrepareError, State, StateNeed, StoredOutput, Unique, Upgrade, Verdict,
+    Backoff, Command, CommandError, CommandSpec, Compensate, Compensates, Compensation, Context,
+    Declaration, Done, Failure, FailureKind, Handler, HandlerError, HandlerOutput, HandlerReturn,
+    Handles, Location, Mode, Outcome, PrepareError, State, StateNeed, StoredOutput, Unique,
+    Upgrade, Verdict,
 };
 pub use error::{AdminError, FinishError, SchemaError, StoreError, SubmitError};
 pub use futures_util::future::BoxFuture;

@@ -142,6 +142,15 @@ macro_rules! conformance {
                 a_follow_up_starts_at_once_after_the_success,
                 a_batch_of_follow_ups_honours_unique_keys,
             }
+            compensation {
+                a_dead_command_is_compensated_for_in_the_transaction_of_its_death,
+                a_death_of_whatever_kind_is_compensated_for,
+                who_does_not_die_of_a_failure_is_not_compensated_for,
+                an_older_payload_is_compensated_for_as_it_was_upgraded,
+                a_compensation_that_cannot_be_made_delays_no_death,
+                a_compensation_that_the_database_refuses_delays_no_death,
+                a_retry_waits_for_the_compensation,
+            }
             retention {
                 a_retention_of_zero_deletes_a_success_at_once,
                 the_sweep_removes_ended_rows_past_their_retention,

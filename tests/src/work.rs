@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use asynccmd::{Backend, BoxFuture, CommandError, CommandId, Context, Outcome, Registry, command};
+use asynccmd::{
+    Backend, BoxFuture, CommandError, CommandId, Compensation, Context, Outcome, Registry, command,
+};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -146,18 +148,39 @@ pub async fn abort(#[state] desk: Desk, ctx: &Context) -> Result<(), CommandErro
     std::process::abort();
 }
 
+/// The same, and it is made up for.
+#[command(type = "work.betray", mode = "async_pool", max_retry = 3, compensate(Mourn))]
+pub async fn betray(whom: String, #[state] desk: Desk, ctx: &Context) -> Result<(), CommandError> {
+    let _attempt = desk.start(ctx);
+    tracing::debug!(whom);
+    std::process::abort();
+}
+
+/// Makes up for that.
+#[command(type = "work.mourn", mode = "async_pool")]
+pub async fn mourn(
+    #[payload] dead: Compensation<Betray>,
+    #[state] desk: Desk,
+    ctx: &Context,
+) -> Result<String, CommandError> {
+    desk.start(ctx).leave("finished");
+    Ok(format!("{}: {}", dead.payload.whom, dead.failure.message))
+}
+
 /// The commands of these names, or all of them.
 ///
 /// # Panics
 /// At a name that is none.
 pub fn registry(only: &[String]) -> Registry {
-    let all = ["hold", "block", "toil", "abort"].map(str::to_owned);
+    let all = ["hold", "block", "toil", "abort", "betray", "mourn"].map(str::to_owned);
     let only = if only.is_empty() { &all[..] } else { only };
     let registry = only.iter().fold(Registry::builder(), |registry, name| match name.as_str() {
         "hold" => registry.add::<Hold>(),
         "block" => registry.add::<Block>(),
         "toil" => registry.add::<Toil>(),
         "abort" => registry.add::<Abort>(),
+        "betray" => registry.add::<Betray>(),
+        "mourn" => registry.add::<Mourn>(),
         name => panic!("no command is called {name}"),
     });
     registry.build()

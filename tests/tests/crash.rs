@@ -36,6 +36,7 @@ macro_rules! crash {
                 }
                 death {
                     a_handler_that_aborts_ends_dead_and_takes_nobody_along,
+                    a_handler_that_aborts_is_compensated_for_once_it_is_dead,
                     a_cluster_that_died_whole_is_recovered_by_the_next_start,
                 }
                 fleet {

@@ -69,6 +69,7 @@ const ONE_WAY: &[(&str, &[&str])] = &[(
         // The base.
         "aside",
         "conclusion",
+        "undo",
         "plan",
         "room",
         "share",

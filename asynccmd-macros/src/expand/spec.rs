@@ -107,7 +107,7 @@ fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
         )
     };
     let (glue, handler) = glue(model, name);
-    let setters = setters(model, settings);
+    let setters = setters(model, settings, name);
     quote! {{
         #glue
         #rt::CommandSpec::of::<#name>(
@@ -120,7 +120,7 @@ fn spec(model: &Model, settings: &Settings, name: &Ident) -> TokenStream {
 }
 
 /// What differs from the default.
-fn setters(model: &Model, settings: &Settings) -> Vec<TokenStream> {
+fn setters(model: &Model, settings: &Settings, name: &Ident) -> Vec<TokenStream> {
     let (rt, args) = (&model.rt, &model.args);
     let mut setters = Vec::new();
     // The command's own declaration says it otherwise.
@@ -144,6 +144,12 @@ fn setters(model: &Model, settings: &Settings) -> Vec<TokenStream> {
     setters.extend(settings.retention.map(|millis| {
         let retention = duration(model, millis);
         quote!(.retention(#retention))
+    }));
+    setters.extend(args.compensate.as_ref().map(|path| {
+        // Where rustc should say that it is no such command.
+        let rt = rt.at(located(path.span()));
+        let by = quote_spanned!(located(path.span())=> by::<#name, #path>);
+        quote!(.compensate(#rt::Compensate::#by()))
     }));
     let needs = model.having(Role::State).map(|argument| {
         let (ty, cfgs) = (&argument.ty, &argument.cfgs);

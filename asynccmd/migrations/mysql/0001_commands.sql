@@ -30,6 +30,7 @@ create table if not exists async_command (
     updated_at      datetime(6)  not null,
     finished_at     datetime(6),
     parent_id       bigint,
+    compensation    bigint,
     payload_version int          not null default 1,
     -- The type, while PENDING.
     due_type        varchar(64)  character set ascii collate ascii_bin

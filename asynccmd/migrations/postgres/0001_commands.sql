@@ -12,6 +12,7 @@ create table async_command (
     finished_at     timestamptz(6),
     claimed_by      bigint,
     parent_id       bigint,
+    compensation    bigint,
     uid             uuid           not null,
     claim_token     uuid,
     max_retry       integer        not null check (max_retry between 1 and 65535),

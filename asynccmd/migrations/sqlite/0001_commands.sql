@@ -24,6 +24,7 @@ create table async_command (
     updated_at      integer not null,
     finished_at     integer,
     parent_id       integer,
+    compensation    integer,
     payload_version integer not null default 1,
     owner           text,
     kill_reason     text,

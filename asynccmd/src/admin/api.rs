@@ -77,9 +77,11 @@ impl Admin {
 
     /// Gives a dead letter all its attempts back: DEAD → PENDING, due at once, counts at 0.
     ///
+    /// Not while its compensation has still to end; nor a compensation whose command was retried.
+    ///
     /// # Errors
-    /// [`AdminError::NotFound`], [`AdminError::WrongState`], [`AdminError::UniqueTaken`], or what the
-    /// database says.
+    /// [`AdminError::NotFound`], [`AdminError::WrongState`], [`AdminError::UniqueTaken`],
+    /// [`AdminError::CompensationLives`], [`AdminError::CompensatedLives`], or what the database says.
     pub async fn retry(&self, id: impl Into<CommandId>) -> Result<(), AdminError> {
         let id = id.into();
         let found = self.client.database().store.retry(id).await?;
@@ -133,6 +135,8 @@ impl Admin {
                 Err(AdminError::WrongState { id, found: status, call, wanted })
             }
             Operated::UniqueTaken(by) => Err(AdminError::UniqueTaken { id, by }),
+            Operated::CompensationLives(by) => Err(AdminError::CompensationLives { id, by }),
+            Operated::CompensatedLives(of) => Err(AdminError::CompensatedLives { id, of }),
         }
     }
 }

@@ -27,7 +27,7 @@ async fn claim(bed: &Bed, command_type: &'static str) -> Ending {
     };
     let failure = NewFailure { kind: FailureKind::Fatal, message: "no such member".to_owned() };
     let (id, run_no) = (rows[0].id, rows[0].run_no);
-    Ending { id, token, run_no, instance, end: End::Dead { failure } }
+    Ending { id, token, run_no, instance, end: End::Dead { failure, compensation: None } }
 }
 
 /// Makes a dead letter.

@@ -4,10 +4,11 @@ use std::future::IntoFuture;
 
 use futures_util::future::BoxFuture;
 
+use super::Client;
 use super::limits::Rules;
 use super::options::{Options, option_methods};
 use super::target::{Connected, IntoTarget, Kind, Notes, Target};
-use crate::command::{Command, Context, Declaration, Draft};
+use crate::command::{Command, Compensate, Context, Declaration, Draft};
 use crate::error::SubmitError;
 use crate::ids::{CommandId, Uid};
 use crate::store::model::{Inserted, Status};
@@ -104,6 +105,19 @@ fn send<'a>(
         let mut sent = to.insert(std::slice::from_ref(&draft)).await?;
         Ok(sent.remove(0))
     })
+}
+
+impl Client {
+    /// What follows a dead command, by the rules of this client's submits.
+    pub(crate) fn compensation(
+        &self,
+        compensate: &Compensate,
+        biz_key: String,
+        payload: Result<String, serde_json::Error>,
+    ) -> Result<Draft, SubmitError> {
+        let Compensate { command_type, declaration, .. } = compensate;
+        Options::default().draft_of(command_type, declaration, biz_key, payload, self.rules(), None)
+    }
 }
 
 /// `payload.submit(to)`, for payloads that are their own command.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// Why an attempt did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -48,8 +50,21 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// What a `backoff_fn` is told of the failure it answers.
-#[derive(Debug, Clone)]
+/// As its stored word.
+impl Serialize for FailureKind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for FailureKind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(|word| Self::from_stored(&word))
+    }
+}
+
+/// A failure, as a `backoff_fn` and a [`Compensation`](super::Compensation) are told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Failure {
     /// Why the attempt failed.
@@ -60,4 +75,11 @@ pub struct Failure {
     pub failures_before: u32,
     /// The failures at which the command is dead.
     pub max_retry: u32,
+}
+
+impl Failure {
+    /// The first of 5, for tests of what is told of failures.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), failures_before: 0, max_retry: 5 }
+    }
 }

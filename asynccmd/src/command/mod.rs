@@ -4,6 +4,7 @@
 
 mod backoff;
 mod cancellation;
+mod compensation;
 mod context;
 mod declaration;
 mod decode;
@@ -19,6 +20,8 @@ mod version;
 
 pub use backoff::Backoff;
 pub(crate) use cancellation::Cancellation;
+pub(crate) use compensation::Dead;
+pub use compensation::{Compensate, Compensates, Compensation};
 pub use context::Context;
 pub(crate) use context::{AttemptInfo, Progress};
 pub use declaration::Declaration;

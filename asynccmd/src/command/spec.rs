@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use super::{Backoff, Command, Context, Declaration, Done, Handles, Upgrade};
+use super::{Backoff, Command, Compensate, Context, Declaration, Done, Handles, Upgrade};
 
 /// Where and how a command's attempts run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -179,6 +179,8 @@ pub struct CommandSpec {
     pub payload_version: u32,
     /// Makes this version of payloads of older ones. Default: they are decoded as they are.
     pub upgrade: Option<Upgrade>,
+    /// The command that makes up for one that is dead. Default: none.
+    pub compensate: Option<Compensate>,
     /// The state that the handler takes.
     pub needs: &'static [StateNeed],
     /// The annotated function's name.
@@ -211,6 +213,7 @@ impl CommandSpec {
             retention: None,
             payload_version: 1,
             upgrade: None,
+            compensate: None,
             needs: &[],
             name,
             location,
@@ -280,6 +283,12 @@ impl CommandSpec {
     /// `retention = "…"`.
     pub const fn retention(mut self, retention: Duration) -> Self {
         self.retention = Some(retention);
+        self
+    }
+
+    /// `compensate(…)`.
+    pub const fn compensate(mut self, compensate: Compensate) -> Self {
+        self.compensate = Some(compensate);
         self
     }
 

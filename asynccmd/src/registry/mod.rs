@@ -125,6 +125,14 @@ impl Registry {
         })
     }
 
+    /// Those of them whose commands are nobody's to make up for when they are dead: others may write their
+    /// deaths too. Sorted.
+    pub(crate) fn uncompensated_types(&self) -> Vec<&'static str> {
+        let mut types = self.stored_types();
+        types.retain(|name| self.route(name).is_none_or(|spec| spec.compensate.is_none()));
+        types
+    }
+
     /// Every stored type that is routed, aliases included, sorted.
     pub(crate) fn stored_types(&self) -> Vec<&'static str> {
         let mut types: Vec<_> = self.routes.keys().copied().collect();

@@ -1,6 +1,6 @@
 //! One run of a handler for one command, from the lease's word to the completer's letter box.
 //!
-//! Floor 5: imports floors 0 to 3 and, of its own, completer and what lies below it. Whatever the
+//! Floor 5: imports floors 0 to 4 and, of its own, completer and what lies below it. Whatever the
 //! handler does (return, fail, panic, hang past its timeout), its row leaves RUNNING only after its
 //! code has stopped: after the future is dropped, or the function has returned.
 
@@ -20,10 +20,12 @@ use super::lease::Lease;
 use super::ledger::{Ledger, Running, Stop};
 use super::progress::Board;
 use super::room::Place;
+use super::undo::Undo;
+use crate::client::Client;
 use crate::command::ports::AttemptPort;
 use crate::command::{
-    AttemptInfo, Cancellation, CommandSpec, Context, Done, Handler, PrepareError, Progress, State,
-    panic_message,
+    AttemptInfo, Cancellation, CommandSpec, Context, Done, FailureKind, Handler, PrepareError,
+    Progress, State, panic_message,
 };
 use crate::ids::{CommandId, Token};
 use crate::registry::Registry;
@@ -44,6 +46,17 @@ pub(super) struct Job {
     pub(super) lane: Option<Arc<()>>,
 }
 
+impl Job {
+    /// Whether its command is DEAD without a start: more holders died than the first and `max_retry`. Claims
+    /// and recoveries see to that themselves, but where the death is to be compensated for.
+    pub(super) fn has_died_too_often(&self) -> bool {
+        let row = &self.row;
+        self.attempt.registry.specs()[self.position].compensate.is_some()
+            && row.crash_count >= 2
+            && row.crash_count > row.max_retry
+    }
+}
+
 /// Runs attempts; one a database, for all pools.
 pub(super) struct Attempt {
     pub(super) registry: Registry,
@@ -52,6 +65,8 @@ pub(super) struct Attempt {
     pub(super) board: Arc<Board>,
     pub(super) hooks: Vec<Arc<Around>>,
     pub(super) ends: Ends,
+    /// Its rules are those of compensations.
+    pub(super) client: Client,
     /// Of the database, for `finish_in`.
     pub(super) identity: Arc<str>,
     /// For commands that say nothing of their own.
@@ -101,6 +116,7 @@ impl Attempt {
             return self.given_back(job, self.settle);
         }
         let Job { mut row, place, lane, .. } = job;
+        let undo = Undo::of(&spec, &row, &self.client);
         let payload = std::mem::take(&mut row.payload);
         let retention = spec.retention.unwrap_or(self.retention);
         let ctx = Arc::new(Context::new(
@@ -136,7 +152,10 @@ impl Attempt {
         let done = self.execute(&spec, stored, &ctx, &running).instrument(span.clone()).await;
         let follow_ups = ctx.close();
         let end = span.in_scope(|| {
-            conclude(done, &spec, &row, running.stopped(), retention.is_zero(), follow_ups)
+            let stopped = running.stopped();
+            let mut end = conclude(done, &spec, &row, stopped, retention.is_zero(), follow_ups);
+            undo.iter().for_each(|undo| undo.follow(&mut end));
+            end
         });
         self.ledger.stopped(row.id);
         drop(lane);
@@ -151,6 +170,7 @@ impl Attempt {
             command_type: spec.command_type,
             biz_key: row.biz_key,
             attempt: Some(running),
+            undo,
             tries: 0,
             place,
         }
@@ -161,18 +181,34 @@ impl Attempt {
         self.send(self.given_back(job, wait));
     }
 
+    /// Ends a command without a start, because too many of its holders died.
+    pub(super) fn bury(&self, job: Job) {
+        let spec = &self.registry.specs()[job.position];
+        let deaths = job.row.crash_count;
+        let told = format!("the instance that held the command died, {deaths} times in a row");
+        let mut end = End::dead(FailureKind::Crashed, told);
+        let undo = Undo::of(spec, &job.row, &self.client);
+        undo.iter().for_each(|undo| undo.follow(&mut end));
+        self.send(Finished { undo, ..self.unstarted(job, end) });
+    }
+
     fn given_back(&self, job: Job, wait: Duration) -> Finished {
+        self.unstarted(job, End::Release { wait })
+    }
+
+    fn unstarted(&self, job: Job, end: End) -> Finished {
         Finished {
             ending: Ending {
                 id: job.row.id,
                 token: job.token,
                 run_no: job.row.run_no,
                 instance: job.lease.instance(),
-                end: End::Release { wait },
+                end,
             },
             command_type: self.registry.specs()[job.position].command_type,
             biz_key: job.row.biz_key,
             attempt: None,
+            undo: None,
             tries: 0,
             place: job.place,
         }

@@ -15,13 +15,14 @@ use super::inbox::Inbox;
 use super::ledger::{Ledger, Running};
 use super::pulse::{Pulse, Trouble};
 use super::room::PATIENCE;
+use super::undo::{Undo, not_compensated};
 use crate::client::Client;
 use crate::command::FailureKind;
 use crate::command::ports::Committed;
 use crate::ids::Token;
 use crate::registry::Registry;
 use crate::store::Store;
-use crate::store::model::{DeadLetter, End, Ended, Ending, NewFailure, Status};
+use crate::store::model::{DeadLetter, End, Ended, Ending, Status};
 
 /// The most rows of one write: as many as a pool may have claimed ahead, so that a round ends in one.
 const BATCH: usize = 1_024;
@@ -40,6 +41,8 @@ pub(super) struct Finished {
     pub(super) biz_key: String,
     /// The attempt, if the handler was started.
     pub(super) attempt: Option<Arc<Running>>,
+    /// Of a command that is to be compensated for.
+    pub(super) undo: Option<Box<Undo>>,
     /// How often another session has kept it from being written.
     pub(super) tries: u32,
     /// Freed by its drop.
@@ -185,11 +188,11 @@ impl Completer {
             match ended {
                 Ended::As(status) => {
                     *ended_of.entry(token).or_default() += 1;
+                    due.extend(brought(&finished, status));
                     match status {
                         Status::Dead => dead.push(dead_letter(&finished)),
                         Status::Success => {
                             warn_of_lost_effects(&finished);
-                            due.extend(follow_ups(&finished));
                         }
                         // Given back: whoever has room may take it.
                         Status::Pending if finished.is_release_at_once() => {
@@ -209,13 +212,13 @@ impl Completer {
                 Ended::Fenced => {
                     // Its own transaction may have inserted them, unheard by anybody.
                     if finished.has_ended_in_transaction() {
-                        due.extend(follow_ups(&finished));
+                        due.extend(brought(&finished, Status::Success));
                     }
                     log_fenced(&finished);
                 }
                 Ended::Refused(why) => {
                     tracing::error!(%id, r#type = finished.command_type, why, "the end of an attempt was refused");
-                    finished.ending.end = refused(finished.ending.end, why);
+                    refused(&mut finished, &why);
                     finished.tries = 0;
                     again.push(finished);
                     continue;
@@ -257,13 +260,9 @@ impl Completer {
     }
 }
 
-/// The types of a success's follow-ups, which are in their rows now.
-fn follow_ups(finished: &Finished) -> impl Iterator<Item = &'static str> {
-    let drafts = match &finished.ending.end {
-        End::Success { follow_ups, .. } => follow_ups.as_slice(),
-        _ => &[],
-    };
-    drafts.iter().map(|draft| draft.command_type)
+/// The types of the commands that are in their rows now, since the one that brings them is in this state.
+fn brought(finished: &Finished, status: Status) -> impl Iterator<Item = &'static str> {
+    finished.ending.end.drafts_of(status).iter().map(|draft| draft.command_type)
 }
 
 /// The handler's own transaction had the end in it and was rolled back, and yet the handler returned
@@ -280,7 +279,7 @@ fn warn_of_lost_effects(finished: &Finished) {
 
 fn dead_letter(finished: &Finished) -> DeadLetter {
     let (kind, error) = match &finished.ending.end {
-        End::Dead { failure } => (failure.kind, failure.message.clone()),
+        End::Dead { failure, .. } => (failure.kind, failure.message.clone()),
         _ => (FailureKind::Error, String::new()),
     };
     DeadLetter {
@@ -293,22 +292,27 @@ fn dead_letter(finished: &Finished) -> DeadLetter {
 }
 
 /// A success that the database refuses (a follow-up that breaks a rule of the table) is a failure of
-/// its attempt; what is refused even then gives the row back.
-fn refused(end: End, why: String) -> End {
-    match end {
-        End::Success { .. } => End::Dead {
-            failure: NewFailure {
-                kind: FailureKind::Fatal,
-                message: format!("the database refused the end of a successful attempt: {why}"),
-            },
-        },
-        _ => End::Release { wait: Duration::from_secs(60) },
+/// its attempt, and a death that it refuses with its compensation goes without; what is refused even then
+/// gives the row back.
+fn refused(finished: &mut Finished, why: &str) {
+    let id = finished.ending.id;
+    match &mut finished.ending.end {
+        end @ End::Success { .. } => {
+            let told = format!("the database refused the end of a successful attempt: {why}");
+            *end = End::dead(FailureKind::Fatal, told);
+            finished.undo.iter().for_each(|undo| undo.follow(end));
+        }
+        End::Dead { failure, compensation } if compensation.is_some() => {
+            *compensation = None;
+            not_compensated(id, failure, why);
+        }
+        end => *end = End::Release { wait: Duration::from_secs(60) },
     }
 }
 
 fn log_fenced(finished: &Finished) {
     if finished.has_ended_in_transaction() {
-        if let End::Retry { failure, .. } | End::Dead { failure } = &finished.ending.end {
+        if let End::Retry { failure, .. } | End::Dead { failure, .. } = &finished.ending.end {
             tracing::warn!(
                 id = %finished.ending.id,
                 r#type = finished.command_type,

@@ -34,9 +34,7 @@ pub(super) fn conclude(
                 Ok((Verdict::RetryIn(wait), text)) => {
                     failed(FailureKind::Error, text, Some(wait), spec, row)
                 }
-                Ok((Verdict::Fatal, message)) => {
-                    End::Dead { failure: NewFailure { kind: FailureKind::Fatal, message } }
-                }
+                Ok((Verdict::Fatal, message)) => End::dead(FailureKind::Fatal, message),
                 Ok((Verdict::Cancel, reason)) => End::Cancel { reason },
                 Err(panic) => {
                     let text = format!("in the error it returned: {}", panic_message(panic));
@@ -52,9 +50,7 @@ pub(super) fn conclude(
             spec,
             row,
         ),
-        Done::Undecodable(message) => {
-            End::Dead { failure: NewFailure { kind: FailureKind::Undecodable, message } }
-        }
+        Done::Undecodable(message) => End::dead(FailureKind::Undecodable, message),
         Done::Cancelled => match stopped {
             Some(Stop::Kill(reason)) => End::Cancel { reason: reason.clone() },
             // The timeout has cancelled the handler, and with it a hook that still had to wait for
@@ -79,7 +75,7 @@ fn failed(
     row: &ClaimedRow,
 ) -> End {
     if row.retry_count + 1 >= row.max_retry {
-        return End::Dead { failure: NewFailure { kind, message } };
+        return End::dead(kind, message);
     }
     let failure =
         Failure { kind, message, failures_before: row.retry_count, max_retry: row.max_retry };

@@ -164,6 +164,7 @@ impl Instance {
             board: Arc::clone(&board),
             hooks: shared.hooks.clone(),
             ends,
+            client: client.clone(),
             identity: identity.into(),
             retention: config.retention,
             settle: config.heartbeat_every().min(Duration::from_secs(1)),
@@ -219,7 +220,7 @@ impl Instance {
             client: client.clone(),
             on_dead: shared.on_dead.clone(),
             trouble: Arc::clone(&trouble),
-            known: registry.stored_types(),
+            known: registry.uncompensated_types(),
             every: config.heartbeat_every(),
             wake: recovery,
         };

@@ -6,7 +6,7 @@
 //! builder → engine → instance → scheduler → pool → attempt → completer     a command's way
 //!                             → keeper, recovery, retention, progress      beside it, none in its way
 //! base, imported by all of them: conclusion, config, faults, hooks, inbox,
-//!                              lease, ledger, plan, pulse, room, share, speed
+//!                              lease, ledger, plan, pulse, room, share, speed, undo
 //! ```
 //!
 //! A runtime is an instance on each of its databases. The engine makes what they share: the pools with
@@ -39,6 +39,7 @@ mod room;
 mod scheduler;
 mod share;
 mod speed;
+mod undo;
 
 use std::fmt;
 use std::sync::Arc;

@@ -24,7 +24,8 @@ pub(super) struct Recovery {
     pub(super) client: Client,
     pub(super) on_dead: OnDead,
     pub(super) trouble: Arc<Trouble>,
-    /// The stored types that this binary has handlers for.
+    /// The stored types that this binary has handlers for, but for those that are compensated for: they are
+    /// PENDING again, and whoever claims one of them finds out that it has died too often.
     pub(super) known: Vec<&'static str>,
     pub(super) every: Duration,
     pub(super) wake: Arc<Notify>,

@@ -116,13 +116,13 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Claim>;
 
     /// PENDING → RUNNING for the first due row of these types that saw its holder die, with a receipt.
-    /// Before that, of such rows of all `known` types, due or not, PENDING → DEAD with kind `crashed`
+    /// Before that, of such rows of all `mortal` types, due or not, PENDING → DEAD with kind `crashed`
     /// where more holders died than the first and `max_retry`: those are in [`Claim::Rows`]' `dead`.
     async fn claim_suspect(
         &self,
         instance: InstanceId,
         token: Token,
-        known: &[&'static str],
+        mortal: &[&'static str],
         types: &[&'static str],
     ) -> Result<Claim>;
 

@@ -5,6 +5,7 @@
 pub mod also;
 pub mod basics;
 pub mod bulk;
+pub mod compensation;
 pub mod declared;
 pub mod deploy;
 pub mod finish_in;

@@ -1,9 +1,9 @@
 //! Processes that die.
 
-use asynccmd::{CommandDetail, CommandId, Status};
+use asynccmd::{CommandDetail, CommandId, CommandRow, Status};
 use asynccmd_tests::harness::Back;
 use asynccmd_tests::process::PATIENCE;
-use asynccmd_tests::work::{Late, submit_abort};
+use asynccmd_tests::work::{Late, submit_abort, submit_betray};
 
 use super::site::Site;
 
@@ -12,6 +12,32 @@ use super::site::Site;
 pub(crate) async fn a_handler_that_aborts_ends_dead_and_takes_nobody_along<B: Back>() {
     let site = Site::<B>::new().await;
     let guilty = submit_abort(&site.client).max_retry(2).await.unwrap().id();
+    let row = ends_dead_and_takes_nobody_along(&site, guilty, 0).await;
+    assert_eq!((row.run_no, row.compensation), (3, None));
+}
+
+/// The same with one that is made up for, once.
+pub(crate) async fn a_handler_that_aborts_is_compensated_for_once_it_is_dead<B: Back>() {
+    let site = Site::<B>::new().await;
+    let guilty = submit_betray(&site.client, "Abel".into()).max_retry(2).await.unwrap().id();
+    let row = ends_dead_and_takes_nobody_along(&site, guilty, 1).await;
+    assert_eq!(row.crash_count, 3, "as a dead letter has it");
+    let mourned = row.compensation.expect("it is made up for");
+    assert_eq!(
+        site.number("select count(*) from async_command where cmd_type = 'work.mourn'").await,
+        1
+    );
+    let mourned = site.get(mourned).await.row;
+    assert_eq!(mourned.parent, Some(guilty));
+    let told = "\"Abel: the instance that held the command died, 3 times in a row\"";
+    assert_eq!(mourned.result.as_deref(), Some(told));
+}
+
+async fn ends_dead_and_takes_nobody_along<B: Back>(
+    site: &Site<B>,
+    guilty: CommandId,
+    compensations: usize,
+) -> CommandRow {
     let mut beside = site.hold(&[""; 20], Late::Nothing).await;
     // These run when the process dies, the first time at least.
     beside.extend(site.hold(&["open"; 5], Late::Nothing).await);
@@ -33,12 +59,12 @@ pub(crate) async fn a_handler_that_aborts_ends_dead_and_takes_nobody_along<B: Ba
         }
     }
     let _worker = site.worker("the last", &["--open", "open"]).await;
-    site.until(Status::Success, beside.len()).await;
+    site.until(Status::Success, beside.len() + compensations).await;
 
     assert_eq!(site.told(guilty, "started"), 3, "max_retry + 1");
     assert_eq!(deaths, 3);
     let CommandDetail { row, failures, .. } = site.get(guilty).await;
-    assert_eq!((row.status, row.retry_count, row.run_no), (Status::Dead, 0, 3));
+    assert_eq!((row.status, row.retry_count), (Status::Dead, 0));
     assert_eq!(failures.len(), 3);
     assert!(failures.iter().all(|failure| failure.kind.as_str() == "crashed"), "{failures:?}");
     for id in beside {
@@ -46,6 +72,7 @@ pub(crate) async fn a_handler_that_aborts_ends_dead_and_takes_nobody_along<B: Ba
         assert!(site.told(id, "finished") >= 1);
     }
     site.assert_receipts_match_rows().await;
+    row
 }
 
 /// A cluster that died whole is recovered by whoever starts first.

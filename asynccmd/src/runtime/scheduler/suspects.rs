@@ -40,7 +40,7 @@ impl Scheduler {
             return Ok(());
         }
         let (types, mut reservation) = self.room_for_suspect();
-        let known = self.registry.stored_types();
+        let (known, mortal) = (self.registry.stored_types(), self.registry.uncompensated_types());
         // With a type left out for want of a worker, its suspects may be waiting: look again soon.
         let poll = self.suspect_poll();
         let again = if types.len() < known.len() { READY_FOR } else { poll };
@@ -51,7 +51,7 @@ impl Scheduler {
         let token = Token::random();
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
-        let claim = store.claim_suspect(lease.instance(), token, &known, &types);
+        let claim = store.claim_suspect(lease.instance(), token, &mortal, &types);
         let claim = self.answered(claim, &mut reservation).await;
         let claimed = self.settle(token, claim)?;
         if let Some(wait) = claimed.next_due {

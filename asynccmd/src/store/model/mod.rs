@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 pub use operator::{CommandRow, DeadLetter, FailureRow, Filter, TypeCount, Which};
-pub(crate) use operator::{Killed, Operated};
+pub(crate) use operator::{Found, Killed, Operated};
 
 pub use crate::status::Status;
 
@@ -131,14 +131,91 @@ pub(crate) enum End {
     Success { output: StoredOutput, delete: bool, follow_ups: Vec<Draft> },
     /// → PENDING, `retry_count` + 1, due after `wait`.
     Retry { failure: NewFailure, wait: Duration },
-    /// → DEAD, `retry_count` + 1.
-    Dead { failure: NewFailure },
+    /// → DEAD with its compensation in one transaction; `retry_count` + 1, unless the holders died.
+    Dead { failure: NewFailure, compensation: Option<Box<Draft>> },
     /// → PENDING, due after `wait`, nothing counted.
     Snooze { wait: Duration },
     /// → PENDING as it was, nothing counted; due after `wait`, or as it was if that is zero.
     Release { wait: Duration },
     /// → KILLED, by the handler.
     Cancel { reason: String },
+}
+
+impl End {
+    /// DEAD, with nothing that follows.
+    pub(crate) fn dead(kind: FailureKind, message: String) -> Self {
+        Self::Dead { failure: NewFailure { kind, message }, compensation: None }
+    }
+
+    /// Whether the row comes out of this with the deaths of its holders as they are: no attempt has
+    /// ended by itself.
+    pub(crate) fn keeps_deaths(&self) -> bool {
+        match self {
+            Self::Release { .. } => true,
+            Self::Dead { failure, .. } => failure.kind == FailureKind::Crashed,
+            _ => false,
+        }
+    }
+
+    /// The failure that is kept with the command. Deaths of holders have been when they were found.
+    pub(crate) fn failure(&self) -> Option<&NewFailure> {
+        match self {
+            Self::Retry { failure, .. } | Self::Dead { failure, .. } if !self.keeps_deaths() => {
+                Some(failure)
+            }
+            _ => None,
+        }
+    }
+
+    /// The failures that it counts.
+    pub(crate) fn counted(&self) -> u8 {
+        u8::from(self.failure().is_some())
+    }
+
+    /// The commands that are inserted along with it, if all goes as it says.
+    pub(crate) fn drafts(&self) -> &[Draft] {
+        match self {
+            Self::Success { follow_ups, .. } => follow_ups,
+            Self::Dead { compensation: Some(draft), .. } => std::slice::from_ref(draft),
+            _ => &[],
+        }
+    }
+
+    /// The commands that are inserted along with it, where the row has gone to this state.
+    pub(crate) fn drafts_of(&self, status: Status) -> &[Draft] {
+        match (self, status) {
+            (Self::Success { .. }, Status::Success) | (Self::Dead { .. }, Status::Dead) => {
+                self.drafts()
+            }
+            _ => &[],
+        }
+    }
+}
+
+/// The commands that are inserted in the transaction of some ends.
+#[derive(Debug, Default)]
+pub(crate) struct Along<'e> {
+    /// Each with the command that it follows.
+    pub drafts: Vec<(&'e Draft, Option<CommandId>)>,
+    /// Which of them compensate, by position, and for whom.
+    compensate: Vec<(usize, CommandId)>,
+}
+
+impl<'e> Along<'e> {
+    /// Adds the drafts of an ending whose row has gone to this state.
+    pub(crate) fn add(&mut self, ending: &'e Ending, status: Status) {
+        for draft in ending.end.drafts_of(status) {
+            if status == Status::Dead {
+                self.compensate.push((self.drafts.len(), ending.id));
+            }
+            self.drafts.push((draft, Some(ending.id)));
+        }
+    }
+
+    /// The dead, each with its compensation; of what has become of the drafts, in their order.
+    pub(crate) fn compensated(&self, inserted: &[Inserted]) -> Vec<(CommandId, CommandId)> {
+        self.compensate.iter().map(|(at, dead)| (*dead, inserted[*at].id)).collect()
+    }
 }
 
 /// What became of one ending.

@@ -136,8 +136,10 @@ pub struct CommandRow {
     pub metadata: Option<String>,
     /// The submitting service.
     pub owner: Option<String>,
-    /// The command that this one follows.
+    /// The command that this one follows or compensates for.
     pub parent: Option<CommandId>,
+    /// The command that compensates for this one, if it has died and there is one.
+    pub compensation: Option<CommandId>,
     /// The instance that holds it.
     pub claimed_by: Option<InstanceId>,
     /// When submitted.
@@ -155,7 +157,6 @@ pub struct FailureRow {
     /// Which claim of the command it was.
     pub run_no: u32,
     /// Why it failed.
-    #[serde(serialize_with = "kind_as_word")]
     pub kind: FailureKind,
     /// The error in full.
     pub error: String,
@@ -163,10 +164,6 @@ pub struct FailureRow {
     pub instance: Option<InstanceId>,
     /// When, on the database's clock.
     pub at: DateTime<Utc>,
-}
-
-fn kind_as_word<S: serde::Serializer>(kind: &FailureKind, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(kind.as_str())
 }
 
 /// A command that is DEAD: it failed for good.
@@ -204,6 +201,36 @@ pub(crate) enum Operated {
     Found(Status),
     /// Refused: its unique key is live in this command.
     UniqueTaken(CommandId),
+    /// Refused: this command compensates for it, and has not ended.
+    CompensationLives(CommandId),
+    /// Refused: it compensates for this command, which is not dead any more.
+    CompensatedLives(CommandId),
+}
+
+/// What an operator's transition starts from.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub status: Status,
+    /// A live command that has its unique key.
+    pub successor: Option<CommandId>,
+    /// What compensates for it and has not ended.
+    pub compensation: Option<CommandId>,
+    /// What it compensates for, if that is not dead any more.
+    pub compensated: Option<CommandId>,
+    pub kill_asked: bool,
+    pub until_started: bool,
+}
+
+impl Found {
+    /// Why DEAD → PENDING cannot be.
+    pub(crate) fn refuses_retry(&self) -> Option<Operated> {
+        if self.status != Status::Dead {
+            return Some(Operated::Found(self.status));
+        }
+        let taken = self.successor.map(Operated::UniqueTaken);
+        let compensated_for = self.compensation.map(Operated::CompensationLives);
+        taken.or(compensated_for).or(self.compensated.map(Operated::CompensatedLives))
+    }
 }
 
 /// What a kill found.

@@ -10,7 +10,7 @@ use super::keys;
 use super::rows::{self, excerpt, json, json_ids, json_pairs, json_tokens, storable};
 use crate::command::StoredOutput;
 use crate::ids::CommandId;
-use crate::store::model::{End, Ending, NewFailure, Status, limits};
+use crate::store::model::{Along, End, Ending, NewFailure, Status, limits};
 use crate::time::micros;
 
 /// A RUNNING row, locked.
@@ -189,7 +189,7 @@ pub(super) async fn write(
 
     let (mut went, mut wanted) = (HashMap::new(), Vec::new());
     let (mut plain, mut others) = (Plain::default(), Vec::new());
-    let (mut failures, mut follow_ups) = (Vec::new(), Vec::new());
+    let (mut failures, mut along) = (Vec::new(), Along::default());
     for ending in &endings {
         let attempt = attempt(ending);
         let verdict = if let Some(asked) = &locked[&attempt].asked {
@@ -216,30 +216,34 @@ pub(super) async fn write(
         if killed || !plain.take(ending) {
             others.push(Values::of(ending, status, verdict));
         }
-        match &ending.end {
-            End::Success { follow_ups: drafts, .. } if !killed => {
-                let unique = drafts.iter().filter(|draft| draft.unique.is_some());
-                wanted.extend(unique.map(|draft| (draft.command_type, &*draft.biz_key)));
-                follow_ups.extend(drafts.iter().map(|draft| (draft, Some(ending.id))));
-            }
-            End::Retry { failure, .. } | End::Dead { failure } => failures.push((
+        along.add(ending, status);
+        if let Some(failure) = ending.end.failure() {
+            failures.push((
                 ending.id,
                 ending.run_no,
                 failure.kind.as_str(),
                 Some(ending.instance),
                 call.message(ending, failure),
-            )),
-            _ => {}
+            ));
         }
     }
+    let unique = along.drafts.iter().filter(|(draft, _)| draft.unique.is_some());
+    wanted.extend(unique.map(|(draft, _)| (draft.command_type, &*draft.biz_key)));
     keys::at_hand(&mut tx, &wanted).await?;
 
     all_of(plain.attempts.len(), plain.write(&mut tx, true).await?)?;
     plain.forget(&mut tx, &went).await?;
     write_rows(&mut tx, &others).await?;
     write_failures(&mut tx, &failures).await?;
-    if !follow_ups.is_empty() {
-        insert_under(&mut tx, &follow_ups).await?;
+    if !along.drafts.is_empty() {
+        let inserted = insert_under(&mut tx, &along.drafts).await?;
+        let compensated = along.compensated(&inserted);
+        if !compensated.is_empty() {
+            sqlx::query(include_str!("sql/finish_compensated.sql"))
+                .bind(json(&compensated)?)
+                .execute(&mut *tx)
+                .await?;
+        }
     }
     drop_receipts(&mut tx, call, &went).await?;
     tx.commit().await?;
@@ -296,20 +300,21 @@ impl Values {
     fn of(ending: &Ending, status: Status, verdict: Option<String>) -> Self {
         let after = |wait| Some(micros(wait));
         let error = |failure: &NewFailure| Some(excerpt(&failure.message));
-        let (counted, wait, error, reason) = match &ending.end {
+        let (wait, error, reason) = match &ending.end {
             // An output is stored by the way of those that have one; a killed command has none.
-            End::Success { output, .. } => (0, None, stored(output).1, None),
-            End::Retry { failure, wait } => (1, after(*wait), error(failure), None),
-            End::Dead { failure } => (1, None, error(failure), None),
-            End::Snooze { wait } => (0, after(*wait), None, None),
-            End::Release { wait } if wait.is_zero() => (0, None, None, None),
-            End::Release { wait } => (0, after(*wait), None, None),
+            End::Success { output, .. } => (None, stored(output).1, None),
+            End::Retry { failure, wait } => (after(*wait), error(failure), None),
+            End::Dead { failure, .. } => (None, error(failure), None),
+            End::Snooze { wait } => (after(*wait), None, None),
+            End::Release { wait } if wait.is_zero() => (None, None, None),
+            End::Release { wait } => (after(*wait), None, None),
             End::Cancel { reason } => {
                 let reason = reason.chars().take(limits::REASON).collect::<String>();
-                (0, None, None, Some(storable(&reason).into_owned()))
+                (None, None, Some(storable(&reason).into_owned()))
             }
         };
-        let deaths = if matches!(ending.end, End::Release { .. }) { None } else { Some(0) };
+        let deaths = if ending.end.keeps_deaths() { None } else { Some(0) };
+        let counted = ending.end.counted();
         let token = ending.token.to_string();
         let reason = verdict.or(reason);
         Self(ending.id, token, status.as_str(), counted, deaths, wait, error, reason)

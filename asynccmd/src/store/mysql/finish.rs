@@ -15,7 +15,7 @@ use super::ending::{Plain, at_once, write};
 use super::fault::{Patience, classify, is_duplicate, of_one_row, retried};
 use super::insert::over_limit;
 use super::rows::{json_len, storable};
-use crate::command::{Draft, StoredOutput};
+use crate::command::StoredOutput;
 use crate::error::StoreError;
 use crate::ids::{CommandId, Token};
 use crate::store::Result;
@@ -87,11 +87,11 @@ fn piece(endings: &[&Ending]) -> usize {
     within.count().max(1)
 }
 
-/// The bytes of an ending's own texts in a statement; follow-ups are cut into statements of their own.
+/// The bytes of an ending's own texts in a statement; what goes in with it is cut into statements of its own.
 fn size(ending: &Ending) -> usize {
     match &ending.end {
         End::Success { output: StoredOutput::Json(json), .. } => json_len(json),
-        End::Retry { failure, .. } | End::Dead { failure } => json_len(&failure.message),
+        End::Retry { failure, .. } | End::Dead { failure, .. } => json_len(&failure.message),
         // These are cut.
         End::Success { output: StoredOutput::Left(text), .. } | End::Cancel { reason: text } => {
             json_len(text).min(ROW_BYTES)
@@ -100,10 +100,10 @@ fn size(ending: &Ending) -> usize {
     }
 }
 
-/// The bytes of the largest statement that an ending needs, follow-ups included.
-fn largest(ending: &Ending) -> usize {
-    let own = ROW_BYTES + size(ending);
-    follow_ups(ending).iter().map(super::insert::size).fold(own, usize::max)
+/// The bytes of the largest statement that an ending needs, of its own and for what goes in with it.
+fn largest(ending: &Ending) -> (usize, usize) {
+    let drafts = ending.end.drafts().iter().map(super::insert::size);
+    (ROW_BYTES + size(ending), drafts.max().unwrap_or(0))
 }
 
 /// The beginning of a text, and how much of it there is not.
@@ -127,9 +127,10 @@ impl Call<'_> {
     async fn piece(&mut self, conn: &mut MySqlConnection, piece: &[&Ending]) -> Result<()> {
         for ending in piece {
             // A server that gets too much hangs up, and says nothing that could be told.
-            let size = largest(ending);
+            let (own, drafts) = largest(ending);
+            let size = own.max(drafts);
             if let Some(limit) = over_limit(conn, size).await? {
-                if matches!(ending.end, End::Retry { .. } | End::Dead { .. }) {
+                if matches!(ending.end, End::Retry { .. } | End::Dead { .. }) && drafts < limit {
                     self.cut.insert(attempt(ending));
                     continue;
                 }
@@ -172,7 +173,7 @@ impl Call<'_> {
     async fn at_once(&mut self, conn: &mut MySqlConnection, piece: &[&Ending]) -> Result<()> {
         let mut plain = Plain::default();
         for ending in piece {
-            if !self.ended.contains_key(&attempt(ending)) && follow_ups(ending).is_empty() {
+            if !self.ended.contains_key(&attempt(ending)) && ending.end.drafts().is_empty() {
                 plain.take(ending);
             }
         }
@@ -261,14 +262,7 @@ impl Call<'_> {
 
 /// Whether an end writes where another transaction's insert may be in its way, whatever its own row is.
 fn may_meet_a_key(ending: &Ending) -> bool {
-    follow_ups(ending).iter().any(|draft| draft.unique.is_some())
-}
-
-fn follow_ups(ending: &Ending) -> &[Draft] {
-    match &ending.end {
-        End::Success { follow_ups, .. } => follow_ups,
-        _ => &[],
-    }
+    ending.end.drafts().iter().any(|draft| draft.unique.is_some())
 }
 
 /// Whether the rows of a failed batch are worth a try each.

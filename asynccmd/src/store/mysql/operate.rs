@@ -9,7 +9,7 @@ use super::{begin, snapshot};
 use crate::command::FailureKind;
 use crate::ids::CommandId;
 use crate::store::model::{
-    CommandRow, DeadLetter, FailureRow, Filter, Killed, Operated, Status, TypeCount,
+    CommandRow, DeadLetter, FailureRow, Filter, Found, Killed, Operated, Status, TypeCount,
 };
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
@@ -104,15 +104,6 @@ pub(super) async fn get(
     Ok(Some((rows::command(&row)?, failures)))
 }
 
-/// What an operator's transition starts from.
-struct Found {
-    status: Status,
-    /// A live command that has its unique key.
-    successor: Option<CommandId>,
-    kill_asked: bool,
-    until_started: bool,
-}
-
 /// The row, locked.
 async fn found(conn: &mut MySqlConnection, id: CommandId) -> Result<Option<Found>> {
     let row =
@@ -123,6 +114,8 @@ async fn found(conn: &mut MySqlConnection, id: CommandId) -> Result<Option<Found
         kill_asked: row.try_get::<Option<String>, _>(1)?.is_some(),
         until_started: row.try_get::<Option<i64>, _>(2)? == Some(2),
         successor: row.try_get::<Option<i64>, _>(3)?.map(CommandId),
+        compensation: row.try_get::<Option<i64>, _>(4)?.map(CommandId),
+        compensated: row.try_get::<Option<i64>, _>(5)?.map(CommandId),
     }))
 }
 
@@ -140,9 +133,11 @@ async fn retry_once(pool: &MySqlPool, id: CommandId) -> Result<Operated> {
     let mut tx = begin(pool).await?;
     match found(&mut tx, id).await? {
         None => return Ok(Operated::NotFound),
-        Some(found) if found.status != Status::Dead => return Ok(Operated::Found(found.status)),
-        Some(Found { successor: Some(by), .. }) => return Ok(Operated::UniqueTaken(by)),
-        Some(_) => {}
+        Some(found) => {
+            if let Some(refused) = found.refuses_retry() {
+                return Ok(refused);
+            }
+        }
     }
     sqlx::query(include_str!("sql/operate_retry.sql")).bind(id.0).execute(&mut *tx).await?;
     tx.commit().await?;

@@ -15,11 +15,11 @@ use super::fault::{classify, of_a_locked_row, of_a_taken_key, of_one_row};
 use super::insert::insert_under;
 use super::rows::{self, excerpt, storable, uuid, uuids};
 use super::wire::Wire;
-use crate::command::{Draft, StoredOutput};
+use crate::command::StoredOutput;
 use crate::error::StoreError;
 use crate::ids::Token;
 use crate::store::Result;
-use crate::store::model::{End, Ended, Ending, NewFailure, Status, limits};
+use crate::store::model::{Along, End, Ended, Ending, NewFailure, Status, limits};
 use crate::time::micros;
 
 /// How long the rows of a call that go one by one may take together.
@@ -76,10 +76,9 @@ pub(super) async fn finish(
     Ok(answer.into_iter().map(|ended| ended.unwrap_or(Ended::Locked)).collect())
 }
 
-/// Whether the end may wait for another transaction: a follow-up whose unique key is being inserted.
+/// Whether the end may wait for another transaction: one that inserts a unique key of its drafts.
 fn waits(ending: &Ending) -> bool {
-    matches!(&ending.end, End::Success { follow_ups, .. }
-        if follow_ups.iter().any(|draft| draft.unique.is_some()))
+    ending.end.drafts().iter().any(|draft| draft.unique.is_some())
 }
 
 /// One row in a transaction that does not wait for long.
@@ -144,9 +143,9 @@ async fn batch(
         };
         ways.entry(way).or_default().push(at);
     }
-    let follow_ups = positions.iter().any(|at| !follow_ups_of(endings[*at]).is_empty());
+    let drafts = positions.iter().any(|at| !endings[*at].end.drafts().is_empty());
     let mut batch = Batch { endings, by, went: HashMap::new() };
-    if ways.len() == 1 && !follow_ups && by != By::OneRow {
+    if ways.len() == 1 && !drafts && by != By::OneRow {
         for (way, positions) in ways {
             batch.in_one_statement(conn, way, &positions, outstanding).await?;
         }
@@ -162,7 +161,7 @@ async fn batch(
         if !rest.is_empty() {
             batch.row_by_row(&mut tx.wire(), &rest, &[]).await?;
         }
-        batch.follow_ups(&mut tx.wire(), positions).await?;
+        batch.drafts(&mut tx.wire(), positions).await?;
         let whole: Vec<_> = batch
             .outstanding_after(outstanding)
             .into_iter()
@@ -202,13 +201,6 @@ impl Way {
             End::Success { output: StoredOutput::Json(_), .. } => Self::WithOutput,
             _ => Self::Row,
         }
-    }
-}
-
-fn follow_ups_of(ending: &Ending) -> &[Draft] {
-    match &ending.end {
-        End::Success { follow_ups, .. } => follow_ups,
-        _ => &[],
     }
 }
 
@@ -301,7 +293,7 @@ impl<'e> Batch<'e> {
                     .bind(values.iter().map(|v| v.result).collect::<Vec<_>>())
                     .bind(values.iter().map(|v| v.error.as_deref()).collect::<Vec<_>>())
                     .bind(values.iter().map(|v| v.reason.as_deref()).collect::<Vec<_>>())
-                    .bind(values.iter().map(|v| v.release).collect::<Vec<_>>())
+                    .bind(values.iter().map(|v| v.deaths_stay).collect::<Vec<_>>())
                     .bind(values.iter().map(|v| v.gone).collect::<Vec<_>>())
                     .bind(
                         values
@@ -333,21 +325,23 @@ impl<'e> Batch<'e> {
         Ok(())
     }
 
-    /// Inserts the follow-ups of what has succeeded.
-    async fn follow_ups(
-        &self,
-        conn: &mut Wire<'_>,
-        positions: &[usize],
-    ) -> Result<(), sqlx::Error> {
-        let mut drafts = Vec::new();
+    /// Inserts the follow-ups of what has succeeded, and the compensations of what is dead.
+    async fn drafts(&self, conn: &mut Wire<'_>, positions: &[usize]) -> Result<(), sqlx::Error> {
+        let mut along = Along::default();
         for at in positions {
-            if let Some(Went::To(Ended::As(Status::Success))) = self.went.get(at) {
-                let ending = self.endings[*at];
-                drafts.extend(follow_ups_of(ending).iter().map(|draft| (draft, Some(ending.id))));
+            if let Some(Went::To(Ended::As(status))) = self.went.get(at) {
+                along.add(self.endings[*at], *status);
             }
         }
-        if !drafts.is_empty() {
-            insert_under(conn, &drafts).await?;
+        if along.drafts.is_empty() {
+            return Ok(());
+        }
+        let inserted = insert_under(conn, &along.drafts).await?;
+        let (dead, compensations): (Vec<_>, Vec<_>) =
+            along.compensated(&inserted).into_iter().map(|(dead, by)| (dead.0, by.0)).unzip();
+        if !dead.is_empty() {
+            let noted = sqlx::query(include_str!("sql/finish_compensated.sql"));
+            conn.execute(noted.bind(dead).bind(compensations)).await?;
         }
         Ok(())
     }
@@ -384,7 +378,7 @@ struct Values<'e> {
     result: Option<&'e str>,
     error: Option<String>,
     reason: Option<String>,
-    release: bool,
+    deaths_stay: bool,
     gone: bool,
     failure: Option<&'e NewFailure>,
 }
@@ -393,19 +387,17 @@ impl<'e> Values<'e> {
     fn of(ending: &'e Ending) -> Self {
         let plain = |status| Self {
             status,
-            counted: 0,
+            counted: ending.end.counted().into(),
             wait: None,
             result: None,
             error: None,
             reason: None,
-            release: false,
+            deaths_stay: ending.end.keeps_deaths(),
             gone: false,
-            failure: None,
+            failure: ending.end.failure(),
         };
         let failed = |status, failure: &'e NewFailure| Self {
-            counted: 1,
             error: Some(excerpt(&failure.message)),
-            failure: Some(failure),
             ..plain(status)
         };
         match &ending.end {
@@ -416,13 +408,11 @@ impl<'e> Values<'e> {
             End::Retry { failure, wait } => {
                 Self { wait: Some(micros(*wait)), ..failed(Status::Pending, failure) }
             }
-            End::Dead { failure } => failed(Status::Dead, failure),
+            End::Dead { failure, .. } => failed(Status::Dead, failure),
             End::Snooze { wait } => Self { wait: Some(micros(*wait)), ..plain(Status::Pending) },
-            End::Release { wait } => Self {
-                wait: (!wait.is_zero()).then(|| micros(*wait)),
-                release: true,
-                ..plain(Status::Pending)
-            },
+            End::Release { wait } => {
+                Self { wait: (!wait.is_zero()).then(|| micros(*wait)), ..plain(Status::Pending) }
+            }
             End::Cancel { reason } => {
                 let reason = storable(reason).chars().take(limits::REASON).collect();
                 Self { reason: Some(reason), ..plain(Status::Killed) }

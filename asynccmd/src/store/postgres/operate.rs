@@ -8,7 +8,7 @@ use super::wire::{Callers, Tx, Wire};
 use crate::command::FailureKind;
 use crate::ids::CommandId;
 use crate::store::model::{
-    CommandRow, DeadLetter, FailureRow, Filter, Killed, Operated, Status, TypeCount,
+    CommandRow, DeadLetter, FailureRow, Filter, Found, Killed, Operated, Status, TypeCount,
 };
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
@@ -74,15 +74,6 @@ pub(super) async fn get(
     Ok(Some((rows::command(&row)?, failures)))
 }
 
-/// What an operator's transition starts from.
-struct Found {
-    status: Status,
-    /// The live command that has its unique key.
-    successor: Option<CommandId>,
-    kill_asked: bool,
-    until_started: bool,
-}
-
 async fn found(conn: &mut Wire<'_>, id: CommandId) -> Result<Option<Found>> {
     let row = conn.optional(sqlx::query(include_str!("sql/operate_found.sql")).bind(id.0)).await?;
     let Some(row) = row else { return Ok(None) };
@@ -91,6 +82,8 @@ async fn found(conn: &mut Wire<'_>, id: CommandId) -> Result<Option<Found>> {
         kill_asked: row.try_get::<Option<String>, _>(1)?.is_some(),
         until_started: row.try_get::<Option<i16>, _>(2)? == Some(2),
         successor: row.try_get::<Option<i64>, _>(3)?.map(CommandId),
+        compensation: row.try_get::<Option<i64>, _>(4)?.map(CommandId),
+        compensated: row.try_get::<Option<i64>, _>(5)?.map(CommandId),
     }))
 }
 
@@ -104,13 +97,11 @@ pub(super) async fn retry(callers: &Callers, id: CommandId) -> Result<Operated> 
     let mut tx = callers.begin().await?;
     match found(&mut tx.wire(), id).await? {
         None => return undone(tx, Operated::NotFound).await,
-        Some(found) if found.status != Status::Dead => {
-            return undone(tx, Operated::Found(found.status)).await;
+        Some(found) => {
+            if let Some(refused) = found.refuses_retry() {
+                return undone(tx, refused).await;
+            }
         }
-        Some(Found { successor: Some(by), .. }) => {
-            return undone(tx, Operated::UniqueTaken(by)).await;
-        }
-        Some(_) => {}
     }
     tx.wire().execute(sqlx::query(include_str!("sql/operate_retry.sql")).bind(id.0)).await?;
     tx.commit().await?;

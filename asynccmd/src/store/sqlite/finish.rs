@@ -11,7 +11,7 @@ use super::rows::{self, excerpt, json, json_ids, json_tokens, now, storable};
 use crate::command::{Due, StoredOutput};
 use crate::ids::{CommandId, Token};
 use crate::store::Result;
-use crate::store::model::{End, Ended, Ending, NewFailure, Status};
+use crate::store::model::{Along, End, Ended, Ending, NewFailure, Status};
 
 /// Ends attempts in one transaction; where that fails as a whole, row by row, so that one row which
 /// the database refuses holds up no other.
@@ -127,7 +127,7 @@ impl<'e> Plain<'e> {
         let mut rest = Vec::new();
         for (at, ending) in endings.iter().enumerate() {
             let way = match &ending.end {
-                End::Success { follow_ups, .. } if !follow_ups.is_empty() => None,
+                end if !end.drafts().is_empty() => None,
                 End::Success { delete: true, .. } => Some(0),
                 End::Success { output: StoredOutput::Nothing, .. } => Some(1),
                 End::Success { output: StoredOutput::Json(_), .. } => Some(2),
@@ -234,21 +234,18 @@ async fn row_by_row(
         }
     }
 
-    let (mut failures, mut follow_ups) = (Vec::new(), Vec::new());
+    let (mut failures, mut along) = (Vec::new(), Along::default());
     for ending in endings {
         let Some(status) = went.get(&(ending.id, ending.run_no)) else { continue };
-        match &ending.end {
-            End::Success { follow_ups: drafts, .. } if *status == Status::Success => {
-                follow_ups.extend(drafts.iter().map(|draft| (draft, Some(ending.id))));
-            }
-            End::Retry { failure, .. } | End::Dead { failure } => failures.push((
+        along.add(ending, *status);
+        if let Some(failure) = ending.end.failure() {
+            failures.push((
                 ending.id,
                 ending.run_no,
                 failure.kind.as_str(),
                 ending.instance,
                 storable(&failure.message),
-            )),
-            _ => {}
+            ));
         }
     }
     if !failures.is_empty() {
@@ -258,8 +255,15 @@ async fn row_by_row(
             .execute(&mut *conn)
             .await?;
     }
-    if !follow_ups.is_empty() {
-        insert_under(conn, &follow_ups).await?;
+    if !along.drafts.is_empty() {
+        let inserted = insert_under(conn, &along.drafts).await?;
+        let compensated = along.compensated(&inserted);
+        if !compensated.is_empty() {
+            sqlx::query(include_str!("sql/finish_compensated.sql"))
+                .bind(json(&compensated)?)
+                .execute(&mut *conn)
+                .await?;
+        }
     }
     Ok(endings
         .iter()
@@ -286,28 +290,27 @@ type Values<'e> = (
 fn values(ending: &Ending, now: i64) -> Values<'_> {
     let after = |wait| Some(due_at(Due::After(wait), now));
     let error = |failure: &NewFailure| Some(excerpt(&failure.message));
-    let (status, counted, due, result, error, reason, release) = match &ending.end {
+    let (status, due, result, error, reason) = match &ending.end {
         End::Success { output, .. } => {
             let (result, left) = stored(output);
-            (Status::Success, 0, None, result, left, None, 0)
+            (Status::Success, None, result, left, None)
         }
-        End::Retry { failure, wait } => {
-            (Status::Pending, 1, after(*wait), None, error(failure), None, 0)
-        }
-        End::Dead { failure } => (Status::Dead, 1, None, None, error(failure), None, 0),
-        End::Snooze { wait } => (Status::Pending, 0, after(*wait), None, None, None, 0),
+        End::Retry { failure, wait } => (Status::Pending, after(*wait), None, error(failure), None),
+        End::Dead { failure, .. } => (Status::Dead, None, None, error(failure), None),
+        End::Snooze { wait } => (Status::Pending, after(*wait), None, None, None),
         End::Release { wait } => {
             let due = if wait.is_zero() { None } else { after(*wait) };
-            (Status::Pending, 0, due, None, None, None, 1)
+            (Status::Pending, due, None, None, None)
         }
         End::Cancel { reason } => {
             let reason =
                 reason.chars().take(crate::store::model::limits::REASON).collect::<String>();
-            (Status::Killed, 0, None, None, None, Some(storable(&reason).into_owned()), 0)
+            (Status::Killed, None, None, None, Some(storable(&reason).into_owned()))
         }
     };
     let token = ending.token.to_string();
-    (ending.id, token, status.as_str(), counted, due, result, error, reason, release)
+    let (counted, deaths_stay) = (ending.end.counted(), ending.end.keeps_deaths().into());
+    (ending.id, token, status.as_str(), counted, due, result, error, reason, deaths_stay)
 }
 
 /// An output as stored, and what the row says where it is not.

@@ -120,6 +120,7 @@ pub(super) fn command(row: &SqliteRow) -> Result<CommandRow> {
         metadata: row.try_get("metadata")?,
         owner: row.try_get("owner")?,
         parent: row.try_get::<Option<i64>, _>("parent_id")?.map(CommandId),
+        compensation: row.try_get::<Option<i64>, _>("compensation")?.map(CommandId),
         claimed_by: row.try_get::<Option<i64>, _>("claimed_by")?.map(InstanceId),
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,

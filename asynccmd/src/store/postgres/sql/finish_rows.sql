@@ -7,14 +7,14 @@
 -- this token, 1 it is, 2 it is and was left for that call.
 -- $1 ids, $2 the token of each, $3 tokens, $4 how many rows of each are not acknowledged,
 -- $5 status, $6 failures to count, $7 microseconds until due or null, $8 result, $9 error, $10 reason,
--- $11 whether it is a release, $12 whether the row goes unless it is to be killed,
+-- $11 whether the deaths of holders stay as counted, $12 whether the row goes unless it is to be killed,
 -- $13 the failure's kind, $14 the failure in full, $15 instance; $16 whether to take rows that may wait
 with given as materialized (
     select *
     from unnest($1::bigint[], $2::uuid[], $5::text[], $6::integer[], $7::bigint[], $8::text[],
                 $9::text[], $10::text[], $11::boolean[], $12::boolean[], $13::text[], $14::text[],
                 $15::bigint[])
-         with ordinality g (id, token, word, counted, wait, result, error, reason, release, gone,
+         with ordinality g (id, token, word, counted, wait, result, error, reason, deaths_stay, gone,
                             kind, message, instance, at)
 ),
 pick as materialized (
@@ -50,7 +50,7 @@ ended as (
     update async_command c
     set status = e.becomes,
         retry_count = least(c.retry_count::bigint + e.counted, 2147483647),
-        crash_count = case when e.release then c.crash_count else 0 end,
+        crash_count = case when e.deaths_stay then c.crash_count else 0 end,
         next_run_at = case when e.wait is null then c.next_run_at
                            else least(statement_timestamp() + e.wait * interval '1 microsecond',
                                       '9999-12-31 23:59:59.999999Z') end,

@@ -1,9 +1,10 @@
 -- RUNNING → where each ending says, fenced. A kill that was asked for wins over it, and so does a newer
 -- command with the same key of scope 2 (until started), which PENDING would collide with.
 -- ?1 a JSON array of
---    [id, token in hexadecimal, status, failures to count, due, result, error, reason, 1 for a release]
+--    [id, token in hexadecimal, status, failures to count, due, result, error, reason,
+--     1 where the deaths of holders stay as counted]
 -- ?2 now
-with given (id, token, word, counted, due, result, error, reason, release) as materialized (
+with given (id, token, word, counted, due, result, error, reason, deaths_stay) as materialized (
     select value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, value ->> 5,
            value ->> 6, value ->> 7, value ->> 8
     from json_each(?1)
@@ -23,7 +24,7 @@ ending as materialized (
 update async_command
 set status = case when e.asked is null and e.successor is null then e.word else 'KILLED' end,
     retry_count = min(retry_count + e.counted, 2147483647),
-    crash_count = case when e.release then crash_count else 0 end,
+    crash_count = case when e.deaths_stay then crash_count else 0 end,
     next_run_at = coalesce(e.due, next_run_at),
     result = case when e.asked is null then e.result end,
     last_error = coalesce(e.error, last_error),

@@ -69,7 +69,7 @@ async fn each_end_goes_where_it_says() {
     let round = db.claim("a", 5).await;
     let ends = [
         End::Retry { failure: failure(&"x\0ä".repeat(400)), wait: Duration::from_secs(60) },
-        End::Dead { failure: failure("fatal") },
+        died("fatal"),
         End::Snooze { wait: Duration::from_secs(60) },
         release(),
         End::Cancel { reason: "pointless".into() },
@@ -115,9 +115,7 @@ async fn a_wrong_token_changes_nothing() {
         delete: false,
         follow_ups: vec![draft("f")],
     };
-    for end in
-        [success(), deleted(), left, retry_now(), release(), End::Dead { failure: failure("") }]
-    {
+    for end in [success(), deleted(), left, retry_now(), release(), died("")] {
         assert_eq!(db.end(&wrong, end).await, [Ended::Fenced]);
     }
     db.store.progress(&[(ids[0], wrong.token, "{}".into())]).await.unwrap();
@@ -212,7 +210,7 @@ async fn follow_ups_are_written_with_success_alone() {
 #[tokio::test]
 async fn a_kill_wins_over_every_end() {
     let db = Db::new().await;
-    for end in [success(), deleted(), retry_now(), release(), End::Dead { failure: failure("x") }] {
+    for end in [success(), deleted(), retry_now(), release(), died("x")] {
         let id = db.submit(&drafts("a", 1)).await[0];
         let round = db.claim("a", 1).await;
         db.store.kill(id, "stop", false).await.unwrap();

@@ -94,7 +94,7 @@ async fn the_scope_says_how_long_a_key_is_taken() {
             assert!(submit().await.created);
         }
         let rest = db.claim("a", 9).await;
-        db.end(&rest, End::Dead { failure: failure("x") }).await;
+        db.end(&rest, died("x")).await;
         assert!(submit().await.created, "a dead letter holds no key");
         let rest = db.claim("a", 9).await;
         db.end(&rest, deleted()).await;

@@ -199,6 +199,10 @@ fn failure(message: &str) -> NewFailure {
     NewFailure { kind: FailureKind::Error, message: message.to_owned() }
 }
 
+fn died(message: &str) -> End {
+    End::Dead { failure: failure(message), compensation: None }
+}
+
 fn retry_now() -> End {
     End::Retry { failure: failure("no"), wait: Duration::ZERO }
 }

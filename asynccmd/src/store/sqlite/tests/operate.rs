@@ -5,7 +5,7 @@ use crate::store::model::{Filter, Killed, Operated, RetentionRules};
 async fn one_of_each(db: &Db) -> [CommandId; 5] {
     let ids = db.submit(&drafts("a", 4)).await;
     for (id, end) in [
-        (ids[0], Some(End::Dead { failure: failure("broken") })),
+        (ids[0], Some(died("broken"))),
         (ids[1], Some(End::Cancel { reason: "no".into() })),
         (ids[2], Some(success())),
         (ids[3], None),
@@ -80,7 +80,7 @@ async fn a_key_that_is_live_again_stops_retry_and_requeue() {
     let db = Db::new().await;
     let dead = db.submit(&[unique("a", "k", Unique::UntilFinished)]).await[0];
     let round = db.claim("a", 1).await;
-    db.end(&round, End::Dead { failure: failure("x") }).await;
+    db.end(&round, died("x")).await;
     let live = db.submit(&[unique("a", "k", Unique::UntilFinished)]).await[0];
     assert_eq!(db.store.retry(dead).await.unwrap(), Operated::UniqueTaken(live));
     let running = db.submit(&[unique("b", "k", Unique::UntilStarted)]).await[0];

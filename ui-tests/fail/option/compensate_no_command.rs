@@ -2,7 +2,9 @@
 
 use asynccmd::command;
 
-#[command(type = "a", compensate(Undo))]
+struct Refund;
+
+#[command(type = "a", compensate(Refund))]
 async fn pay(order_id: i64, amount: i64) -> Result<(), String> {
     Ok(())
 }
