@@ -23,10 +23,12 @@ pub enum StoreError {
         "the database aborted the transaction; roll back and run it again from its start (SQLite: a transaction that has read cannot write once another one has written; begin it by `client.begin::<Sqlite>()`)"
     )]
     TransactionAborted(#[source] sqlx::Error),
-    /// No answer within the time that the runtime gives a statement.
+    /// No answer within the time that the runtime gives a statement. Outside of a transaction of the caller's
+    /// nobody knows whether it was done.
     #[error("the database did not answer within {0:?}")]
     NoAnswer(Duration),
-    /// The database cannot be reached, or the connection broke.
+    /// The database cannot be reached, or the connection broke: outside of a transaction of the caller's perhaps
+    /// after the statement was done.
     #[error("the database cannot be reached")]
     Away(#[source] sqlx::Error),
     /// The database can be read only.
@@ -109,7 +111,8 @@ pub enum SchemaError {
     },
 }
 
-/// Why a submit wrote nothing.
+/// Why a submit wrote nothing; or, by `&client`, perhaps nothing: what is said of
+/// [`StoreError::NoAnswer`] and [`StoreError::Away`].
 ///
 /// Everything but the last variant is found before anything is sent to the database: the caller's
 /// transaction is untouched and stays usable.
@@ -207,7 +210,8 @@ pub enum SubmitError {
 
 impl SubmitError {
     /// Whether the same submit may succeed later with nothing changed (in a new transaction if the
-    /// database aborted the caller's).
+    /// database aborted the caller's). By `&client` one that got no answer may be stored already: a second
+    /// one is a second command then, unless it is `unique`.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_transient())
     }

@@ -348,3 +348,25 @@ async fn a_connection_of_a_handler_outlives_its_runtime() {
         sqlx::query("select 1").execute(&pool).await.unwrap();
     }
 }
+
+/// The connection of single submits goes where the pool goes, also if that has been told anew; and where it
+/// does not come in, they go by the pool.
+#[tokio::test]
+async fn single_submits_follow_the_pool() {
+    let back = OnPostgres::create().await;
+    let pool = back.pool_of(1).await;
+    let options = PgConnectOptions::clone(&pool.connect_options());
+    let (moved, cut_off) = (Client::new(&pool), Client::new(&pool));
+    pool.set_connect_options(options.clone().application_name("moved"));
+    submit_note(&moved).await.unwrap();
+    let there = "select count(*) from pg_stat_activity
+                 where datname = current_database() and application_name = 'moved'";
+    assert_eq!(back.number(there).await, 1);
+
+    // Nobody listens there; the pool has its connection already.
+    pool.set_connect_options(options.port(1));
+    for number in 2..=20 {
+        submit_note(&cut_off).await.unwrap();
+        assert_eq!(back.number("select count(*) from async_command").await, number);
+    }
+}

@@ -6,13 +6,16 @@
 //!
 //! They have a connection of their own. No caller can have left a transaction open there, in which a row
 //! would be gone that its submitter was told of; so nothing has to be asked or settled after a statement.
-//! And a submit needs no connection of the callers' pool, of which handlers may hold every one.
+//! And a submit needs no connection of the callers' pool, of which handlers may hold every one. What is known
+//! not to be written, and is refused for no reason of its own, goes by that pool all the same: it waits there
+//! for locks and connections as long as its caller has said, and gets an error of its own.
 //!
 //! Each tokio runtime that submits has its queue, its task and its connection: one whose threads are blocked,
 //! or that is not driven, holds up nobody else's submits, and one that ends takes none of them along.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -31,6 +34,15 @@ const MOST_BYTES: usize = 256 << 10;
 /// How long the rows of a refused batch may take together, one by one.
 const ROW_BY_ROW: Duration = Duration::from_secs(5);
 
+/// So many wait before those among them are looked for whose callers do not.
+const FEW: usize = 64;
+
+/// Who has found no connection looks for none again for so long.
+const RESTS: Duration = Duration::from_secs(5);
+
+/// As many tokio runtimes have a connection for their submits; those of others go by the callers' pool.
+const MOST_LANES: usize = 8;
+
 /// For how long a tokio runtime that does not submit keeps its connection, while others come.
 const UNUSED: Duration = Duration::from_secs(60);
 
@@ -38,7 +50,36 @@ const UNUSED: Duration = Duration::from_secs(60);
 #[async_trait]
 pub(super) trait Sink: Send + Sync + 'static {
     /// Inserts drafts that are not unique, all of them or none, committed.
-    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>>;
+    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>, Unwritten>;
+}
+
+/// Why drafts have not been inserted.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    /// None of them is, and there is no connection to write them by.
+    NoConnection,
+    /// None of them is, for no reason of theirs: a lock, or something that the database refuses altogether.
+    Aside,
+    /// None of them is, perhaps because of one of them alone.
+    Refused(StoreError),
+    /// They may be or not: the connection broke, or nothing was answered in time.
+    Unknown(StoreError),
+}
+
+impl Unwritten {
+    /// From what came of a statement, given what the database says of single rows.
+    pub(super) fn of(error: StoreError, of_one_row: fn(&StoreError) -> bool) -> Self {
+        match error {
+            StoreError::TooLarge { .. } => Self::Refused(error),
+            // The driver could not read an answer, or write a statement: who knows.
+            StoreError::Database(ref said) if said.as_database_error().is_none() => {
+                Self::Unknown(error)
+            }
+            StoreError::Away(_) | StoreError::NoAnswer(_) => Self::Unknown(error),
+            error if of_one_row(&error) => Self::Refused(error),
+            _ => Self::Aside,
+        }
+    }
 }
 
 /// Submits on their way.
@@ -62,6 +103,10 @@ struct Lane<S> {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
+    /// How many may wait until those are looked for whose callers do not any more.
+    swept_at: usize,
+    /// Until then there is no connection.
+    rests_until: Option<Instant>,
     /// A task is at it.
     writing: bool,
 }
@@ -71,21 +116,25 @@ struct Waiting {
     submitter: Submitter,
 }
 
-type Submitter = oneshot::Sender<Result<Inserted>>;
+/// Is told of its row, or that it has to go by the callers' pool.
+type Submitter = oneshot::Sender<Result<Option<Inserted>>>;
 
 impl<S: Sink> Gather<S> {
     pub(super) fn new(open: impl Fn() -> S + Send + Sync + 'static) -> Self {
         Self { open: Box::new(open), lanes: Mutex::default() }
     }
 
-    /// Inserts a draft that is not unique. Dropped before its turn it is not written; after that it is, by a
-    /// task of its own.
-    pub(super) async fn insert(&self, draft: &Draft) -> Result<Inserted> {
-        let lane = self.lane();
+    /// Inserts a draft that is not unique; `None` where it is to go by the callers' pool, and nothing is
+    /// written. Dropped before its turn it is not written; after that it is, by a task of its own.
+    pub(super) async fn insert(&self, draft: &Draft) -> Result<Option<Inserted>> {
+        let Some(lane) = self.lane() else { return Ok(None) };
         let (submitter, told) = oneshot::channel();
         let idle = {
             let mut queue = lane.queue();
-            queue.waiting.push_back(Waiting { draft: draft.clone(), submitter });
+            if queue.rests_until.is_some_and(|until| Instant::now() < until) {
+                return Ok(None);
+            }
+            queue.push(Waiting { draft: draft.clone(), submitter });
             !std::mem::replace(&mut queue.writing, true)
         };
         if idle {
@@ -95,18 +144,21 @@ impl<S: Sink> Gather<S> {
         told.await.unwrap_or(Err(StoreError::Away(sqlx::Error::WorkerCrashed)))
     }
 
-    fn lane(&self) -> Arc<Lane<S>> {
+    fn lane(&self) -> Option<Arc<Lane<S>>> {
         let (threads, now) = (Handle::current().id(), Instant::now());
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if !lanes.contains_key(&threads) {
             lanes.retain(|_, entry| now.duration_since(entry.used) < UNUSED);
+            if lanes.len() == MOST_LANES {
+                return None;
+            }
         }
         let entry = lanes.entry(threads).or_insert_with(|| {
             let lane = Lane { sink: (self.open)(), queue: Mutex::default() };
             Entry { lane: Arc::new(lane), used: now }
         });
         entry.used = now;
-        Arc::clone(&entry.lane)
+        Some(Arc::clone(&entry.lane))
     }
 }
 
@@ -117,6 +169,16 @@ impl<S> Lane<S> {
 }
 
 impl Queue {
+    /// While a statement gets no answer callers may give up and come again: what waits is bounded by those
+    /// who do.
+    fn push(&mut self, waiting: Waiting) {
+        if self.waiting.len() >= self.swept_at.max(FEW) {
+            self.waiting.retain(|waiting| !waiting.submitter.is_closed());
+            self.swept_at = 2 * self.waiting.len();
+        }
+        self.waiting.push_back(waiting);
+    }
+
     /// What goes next, without those that nobody waits for any more.
     fn next(&mut self) -> (Vec<Draft>, Vec<Submitter>) {
         let (mut drafts, mut submitters, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -160,7 +222,7 @@ impl<S: Sink> Writing<S> {
             self.write(&drafts, submitters).await;
             if many {
                 // Those who were told may have more, which then goes together again.
-                tokio::task::yield_now().await;
+                after_others().await;
             }
         }
     }
@@ -170,22 +232,15 @@ impl<S: Sink> Writing<S> {
         match self.lane.sink.write(drafts).await {
             Ok(inserted) => {
                 for (submitter, inserted) in submitters.into_iter().zip(inserted) {
-                    tell(submitter, Ok(inserted));
+                    tell(submitter, Ok(Some(inserted)));
                 }
             }
-            Err(error) if drafts.len() > 1 && may_be_of_one_row(&error) => {
+            Err(Unwritten::Refused(_)) if drafts.len() > 1 => {
                 self.write_each(drafts, submitters).await;
             }
-            // Whether the rows are there may be unknown: they are not written again, and whoever submits
-            // again decides that.
-            Err(error) => {
-                let away = matches!(error, StoreError::Away(_) | StoreError::NoAnswer(_));
-                tell_all(submitters, &error);
-                if away {
-                    // Nor can those behind them be written; they need not wait to hear of it.
-                    let behind: Vec<_> = self.lane.queue().waiting.drain(..).collect();
-                    tell_all(behind.into_iter().map(|waiting| waiting.submitter), &error);
-                }
+            Err(unwritten) => {
+                self.tell_behind(&unwritten);
+                tell_unwritten(submitters, unwritten);
             }
         }
     }
@@ -194,22 +249,61 @@ impl<S: Sink> Writing<S> {
     async fn write_each(&self, drafts: &[Draft], submitters: Vec<Submitter>) {
         let begun = Instant::now();
         let mut rest = drafts.iter().zip(submitters);
-        while let Some((draft, submitter)) = rest.next() {
+        for (draft, submitter) in rest.by_ref() {
             if submitter.is_closed() {
                 continue;
             }
+            if begun.elapsed() > ROW_BY_ROW {
+                tell(submitter, Ok(None));
+                break;
+            }
             match self.lane.sink.write(std::slice::from_ref(draft)).await {
-                Ok(mut inserted) => tell(submitter, Ok(inserted.remove(0))),
-                Err(error) if may_be_of_one_row(&error) && begun.elapsed() < ROW_BY_ROW => {
-                    tell(submitter, Err(error));
-                }
-                Err(error) => {
-                    tell(submitter, Err(same(&error)));
-                    return tell_all(rest.map(|(_, submitter)| submitter), &error);
+                Ok(mut inserted) => tell(submitter, Ok(Some(inserted.remove(0)))),
+                Err(Unwritten::Refused(error)) => tell(submitter, Err(error)),
+                Err(unwritten) => {
+                    tell_unwritten([submitter], unwritten);
+                    break;
                 }
             }
         }
+        // Nothing was sent of these.
+        rest.for_each(|(_, submitter)| tell(submitter, Ok(None)));
     }
+
+    /// Those behind what got no answer need not wait as long to hear of it; those behind what had no
+    /// connection have one in the callers' pool, or are told by that. A connection that broke is another
+    /// one for the next statement.
+    fn tell_behind(&self, unwritten: &Unwritten) {
+        let behind: Vec<_> = {
+            let mut queue = self.lane.queue();
+            match unwritten {
+                Unwritten::NoConnection => queue.rests_until = Some(Instant::now() + RESTS),
+                Unwritten::Aside | Unwritten::Unknown(StoreError::NoAnswer(_)) => {}
+                Unwritten::Refused(_) | Unwritten::Unknown(_) => return,
+            }
+            queue.waiting.drain(..).collect()
+        };
+        for Waiting { submitter, .. } in behind {
+            match unwritten {
+                Unwritten::Unknown(error) => tell(submitter, Err(same(error))),
+                _ => tell(submitter, Ok(None)),
+            }
+        }
+    }
+}
+
+/// Lets the tasks go first that can run now. Not by tokio's `yield_now`: that would wait for this thread, which
+/// one of those tasks may block.
+async fn after_others() {
+    let mut stepped_back = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut stepped_back, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl<S> Drop for Writing<S> {
@@ -222,40 +316,35 @@ impl<S> Drop for Writing<S> {
     }
 }
 
-fn tell(submitter: Submitter, told: Result<Inserted>) {
+fn tell(submitter: Submitter, told: Result<Option<Inserted>>) {
     // Who does not wait any more has no use for it.
     let _ = submitter.send(told);
 }
 
-fn tell_all(submitters: impl IntoIterator<Item = Submitter>, error: &StoreError) {
-    for submitter in submitters {
-        tell(submitter, Err(same(error)));
-    }
-}
-
-/// Whether the database has refused the statement, and so written nothing, perhaps for one row of it.
-fn may_be_of_one_row(error: &StoreError) -> bool {
-    match error {
-        StoreError::TooLarge { .. } => true,
-        StoreError::Database(error) => error.as_database_error().is_some(),
-        _ => false,
+fn tell_unwritten(submitters: impl IntoIterator<Item = Submitter>, unwritten: Unwritten) {
+    let mut submitters = submitters.into_iter();
+    match unwritten {
+        Unwritten::NoConnection | Unwritten::Aside => {
+            submitters.for_each(|submitter| tell(submitter, Ok(None)));
+        }
+        Unwritten::Refused(error) | Unwritten::Unknown(error) => {
+            let Some(first) = submitters.next() else { return };
+            submitters.for_each(|submitter| tell(submitter, Err(same(&error))));
+            tell(first, Err(error));
+        }
     }
 }
 
 /// The same error for one more submitter.
 fn same(error: &StoreError) -> StoreError {
-    let said = |error: &sqlx::Error| sqlx::Error::Protocol(error.to_string());
     match error {
-        StoreError::Busy(error) => StoreError::Busy(said(error)),
-        StoreError::TransactionAborted(error) => StoreError::TransactionAborted(said(error)),
         StoreError::NoAnswer(after) => StoreError::NoAnswer(*after),
-        StoreError::Away(error) => StoreError::Away(said(error)),
-        StoreError::ReadOnly(error) => StoreError::ReadOnly(said(error)),
-        StoreError::InMemory => StoreError::InMemory,
-        StoreError::ServerTooOld { found } => StoreError::ServerTooOld { found: found.clone() },
-        StoreError::TooLarge { size, limit } => StoreError::TooLarge { size: *size, limit: *limit },
-        StoreError::Schema(error) => StoreError::Schema(error.clone()),
-        StoreError::Database(error) => StoreError::Database(said(error)),
+        StoreError::Away(error) => StoreError::Away(sqlx::Error::Protocol(error.to_string())),
+        StoreError::Database(error) => {
+            StoreError::Database(sqlx::Error::Protocol(error.to_string()))
+        }
+        // Of the others none is of several submits.
+        other => StoreError::Away(sqlx::Error::Protocol(other.to_string())),
     }
 }
 
@@ -276,12 +365,12 @@ mod tests {
     struct Fake {
         turns: Semaphore,
         written: Mutex<Vec<Vec<String>>>,
-        fails: fn(&[String]) -> Option<StoreError>,
+        fails: fn(&[String]) -> Option<Unwritten>,
     }
 
     #[async_trait]
     impl Sink for Arc<Fake> {
-        async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>, Unwritten> {
             self.turns.acquire().await.unwrap().forget();
             let keys: Vec<_> = drafts.iter().map(|draft| draft.biz_key.clone()).collect();
             self.written.lock().unwrap().push(keys.clone());
@@ -292,10 +381,14 @@ mod tests {
         }
     }
 
-    fn fake(fails: fn(&[String]) -> Option<StoreError>) -> (Arc<Fake>, Gather<Arc<Fake>>) {
+    fn fake(fails: fn(&[String]) -> Option<Unwritten>) -> (Arc<Fake>, Gather<Arc<Fake>>) {
         let fake = Arc::new(Fake { turns: Semaphore::new(0), written: Mutex::default(), fails });
         let sink = Arc::clone(&fake);
         (fake, Gather::new(move || Arc::clone(&sink)))
+    }
+
+    fn away() -> Unwritten {
+        Unwritten::Unknown(StoreError::Away(sqlx::Error::WorkerCrashed))
     }
 
     fn inserted(number: i64) -> Inserted {
@@ -323,7 +416,7 @@ mod tests {
     }
 
     /// Submits 1 to 4, of which the first is being written when the others come.
-    async fn four(fake: &Fake, gather: &Gather<Arc<Fake>>) -> Vec<Result<i64, String>> {
+    async fn four(fake: &Fake, gather: &Gather<Arc<Fake>>) -> Vec<Result<Option<i64>, String>> {
         let drafts: Vec<_> = (1..=4).map(draft).collect();
         let mut submits: Vec<_> = drafts.iter().map(|draft| gather.insert(draft).boxed()).collect();
         assert!((&mut submits[0]).now_or_never().is_none());
@@ -334,13 +427,15 @@ mod tests {
         }
         fake.turns.add_permits(100);
         let told = join_all(submits).await;
-        told.into_iter().map(|one| one.map(|one| one.id.0).map_err(|e| e.to_string())).collect()
+        told.into_iter()
+            .map(|one| one.map(|one| one.map(|one| one.id.0)).map_err(|e| e.to_string()))
+            .collect()
     }
 
     #[tokio::test]
     async fn what_arrives_meanwhile_goes_together_and_each_gets_its_own_answer() {
         let (fake, gather) = fake(|_| None);
-        assert_eq!(four(&fake, &gather).await, [Ok(1), Ok(2), Ok(3), Ok(4)]);
+        assert_eq!(four(&fake, &gather).await, [1, 2, 3, 4].map(|id| Ok(Some(id))));
         assert_eq!(*fake.written.lock().unwrap(), [vec!["1"], vec!["2", "3", "4"]]);
     }
 
@@ -348,19 +443,18 @@ mod tests {
     async fn what_the_database_refuses_is_refused_by_itself() {
         let (fake, gather) = fake(|keys| {
             let bad = keys.iter().any(|key| key == "3");
-            bad.then_some(StoreError::TooLarge { size: 3, limit: 2 })
+            bad.then_some(Unwritten::Refused(StoreError::TooLarge { size: 3, limit: 2 }))
         });
         let told = four(&fake, &gather).await;
         assert!(told[2].as_ref().is_err_and(|error| error.contains("3 bytes")), "{told:?}");
-        assert_eq!([&told[0], &told[1], &told[3]], [&Ok(1), &Ok(2), &Ok(4)]);
+        assert_eq!([&told[0], &told[1], &told[3]], [&Ok(Some(1)), &Ok(Some(2)), &Ok(Some(4))]);
     }
 
     #[tokio::test]
     async fn what_may_have_been_written_is_not_written_again() {
-        let (fake, gather) =
-            fake(|keys| (keys.len() > 1).then_some(StoreError::Away(sqlx::Error::WorkerCrashed)));
+        let (fake, gather) = fake(|keys| (keys.len() > 1).then_some(away()));
         let told = four(&fake, &gather).await;
-        assert_eq!(told[0], Ok(1));
+        assert_eq!(told[0], Ok(Some(1)));
         assert!(told[1..].iter().all(Result::is_err), "{told:?}");
         assert_eq!(fake.written.lock().unwrap().len(), 2);
     }
@@ -376,29 +470,119 @@ mod tests {
         assert!((&mut given_up).now_or_never().is_none());
         drop(given_up);
         fake.turns.add_permits(100);
-        assert_eq!(first.await.unwrap().id.0, 1);
+        assert_eq!(first.await.unwrap().unwrap().id.0, 1);
         // The task has ended, or takes this one along with nothing else.
-        assert_eq!(gather.insert(&draft(3)).await.unwrap().id.0, 3);
+        assert_eq!(gather.insert(&draft(3)).await.unwrap().unwrap().id.0, 3);
         assert_eq!(*fake.written.lock().unwrap(), [vec!["1"], vec!["3"]]);
     }
 
     #[tokio::test]
     async fn an_outage_is_told_to_everybody_at_once() {
-        let (fake, gather) = fake(|_| Some(StoreError::NoAnswer(Duration::from_secs(30))));
+        let (fake, gather) =
+            fake(|_| Some(Unwritten::Unknown(StoreError::NoAnswer(Duration::from_secs(30)))));
         let told = four(&fake, &gather).await;
         assert!(told.iter().all(Result::is_err), "{told:?}");
         assert_eq!(*fake.written.lock().unwrap(), [vec!["1"]], "the others wait for no second one");
     }
 
     #[tokio::test]
-    async fn what_is_no_fault_of_a_row_is_not_tried_row_by_row() {
-        let busy = |keys: &[String]| {
-            (keys.len() > 1).then_some(StoreError::Busy(sqlx::Error::PoolTimedOut))
-        };
-        let (fake, gather) = fake(busy);
+    async fn a_connection_that_broke_is_told_of_to_those_alone_who_used_it() {
+        let (fake, gather) = fake(|keys| (keys[0] == "1").then_some(away()));
         let told = four(&fake, &gather).await;
-        assert!(told[1..].iter().all(|one| one.as_ref().is_err_and(|e| e.contains("busy"))));
+        assert!(told[0].is_err(), "{told:?}");
+        assert_eq!(told[1..], [2, 3, 4].map(|id| Ok(Some(id))));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_fault_of_a_row_goes_by_the_callers_pool() {
+        let (fake, gather) = fake(|keys| (keys.len() > 1).then_some(Unwritten::Aside));
+        let told = four(&fake, &gather).await;
+        assert_eq!(told, [Ok(Some(1)), Ok(None), Ok(None), Ok(None)]);
         assert_eq!(fake.written.lock().unwrap().len(), 2);
+        assert_eq!(gather.insert(&draft(5)).await.unwrap().unwrap().id.0, 5, "as ever");
+    }
+
+    #[tokio::test]
+    async fn without_a_connection_all_go_by_the_callers_pool_for_a_while() {
+        let (fake, gather) = fake(|_| Some(Unwritten::NoConnection));
+        assert_eq!(four(&fake, &gather).await, [Ok(None), Ok(None), Ok(None), Ok(None)]);
+        assert!(gather.insert(&draft(5)).await.unwrap().is_none());
+        assert_eq!(fake.written.lock().unwrap().len(), 1, "none looks for a connection again");
+    }
+
+    /// However long nothing is answered: who gives up leaves nothing behind.
+    #[tokio::test]
+    async fn what_waits_is_bounded_by_those_who_do() {
+        let (fake, gather) = fake(|_| None);
+        let drafts = [draft(1), draft(2)];
+        let mut first = gather.insert(&drafts[0]).boxed();
+        assert!((&mut first).now_or_never().is_none());
+        tokio::task::yield_now().await;
+        let mut second = gather.insert(&drafts[1]).boxed();
+        assert!((&mut second).now_or_never().is_none());
+        for number in 3..10_000 {
+            assert!(gather.insert(&draft(number)).now_or_never().is_none());
+            let lanes = gather.lanes.lock().unwrap();
+            assert!(lanes.values().all(|entry| entry.lane.queue().waiting.len() <= FEW));
+        }
+        fake.turns.add_permits(100);
+        assert_eq!(second.await.unwrap().unwrap().id.0, 2);
+        assert_eq!(first.await.unwrap().unwrap().id.0, 1);
+    }
+
+    /// A submitter that blocks its thread right after it was told blocks nobody's submits.
+    #[test]
+    fn a_submitter_that_blocks_its_thread_holds_up_no_other() {
+        let (fake, gather) = fake(|_| None);
+        fake.turns.add_permits(Semaphore::MAX_PERMITS / 2);
+        let gather = Arc::new(gather);
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(4)
+            .enable_time()
+            .build()
+            .unwrap();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let held = Mutex::new(held);
+        threads.block_on(async {
+            let blocks = Arc::new(move || held.lock().unwrap().recv().unwrap());
+            let submits: Vec<_> = (0..8)
+                .map(|number| {
+                    let (gather, blocks) = (Arc::clone(&gather), Arc::clone(&blocks));
+                    tokio::spawn(async move {
+                        for _ in 0..200 {
+                            gather.insert(&draft(number)).await.unwrap().unwrap();
+                        }
+                        if number == 0 {
+                            blocks();
+                        }
+                        for _ in 0..200 {
+                            gather.insert(&draft(number)).await.unwrap().unwrap();
+                        }
+                    })
+                })
+                .collect();
+            let mut submits = submits.into_iter();
+            let blocked = submits.next().unwrap();
+            for submit in submits {
+                tokio::time::timeout(Duration::from_secs(20), submit).await.unwrap().unwrap();
+            }
+            release.send(()).unwrap();
+            blocked.await.unwrap();
+        });
+    }
+
+    /// More tokio runtimes than may have a connection each: the others' submits go by the pool.
+    #[test]
+    fn connections_are_bounded_however_many_threads_submit() {
+        let (fake, gather) = fake(|_| None);
+        fake.turns.add_permits(100);
+        let submit = || {
+            let threads = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            threads.block_on(gather.insert(&draft(1))).unwrap().is_some()
+        };
+        assert!((0..MOST_LANES).all(|_| submit()));
+        assert!(!submit());
+        assert_eq!(gather.lanes.lock().unwrap().len(), MOST_LANES);
     }
 
     #[test]
@@ -409,7 +593,8 @@ mod tests {
         let blocked = threads();
         let submit = {
             let gather = Arc::clone(&gather);
-            blocked.spawn(async move { gather.insert(&draft(1)).await.map(|one| one.id.0) })
+            blocked
+                .spawn(async move { gather.insert(&draft(1)).await.map(|one| one.unwrap().id.0) })
         };
         // Its turn has begun, and now nobody drives these threads.
         blocked.block_on(async {
@@ -427,10 +612,10 @@ mod tests {
         fake.turns.add_permits(100);
         let others = threads();
         let told = others.block_on(async { gather.insert(&draft(2)).await });
-        assert_eq!(told.unwrap().id.0, 2);
+        assert_eq!(told.unwrap().unwrap().id.0, 2);
         drop(others);
         assert_eq!(blocked.block_on(submit).unwrap().unwrap(), 1);
         let told = blocked.block_on(async { gather.insert(&draft(3)).await });
-        assert_eq!(told.unwrap().id.0, 3);
+        assert_eq!(told.unwrap().unwrap().id.0, 3);
     }
 }

@@ -1,8 +1,9 @@
 //! A connection of the store's own, apart from the callers' pool.
 //!
 //! Handlers may hold every connection of the callers' pool, so the runtime's statements never wait
-//! for it. A line copies that pool's options and hooks, opens when it is first used, keeps its
-//! statements prepared, and is replaced after anything but success.
+//! for it. A line copies that pool's options and hooks, opens when it is first used (to where the pool goes
+//! then, should its connect options have been changed), keeps its statements prepared, and is replaced after
+//! anything but success.
 //!
 //! Every use of a line has a deadline on this side ([`Line::within`]): a heartbeat a quarter of
 //! `stall_timeout`, news a few seconds, a migration what it needs, all else half a minute. Past it the call
@@ -30,10 +31,15 @@ type Prepare<DB> =
 
 type ConnectOptions<DB> = <<DB as Database>::Connection as Connection>::Options;
 
+/// What a line makes of the callers' connect options.
+type Shape<DB> = dyn Fn(ConnectOptions<DB>) -> ConnectOptions<DB> + Send + Sync;
+
 /// One connection, used by one task at a time.
 pub(super) struct Line<DB: Database> {
+    callers: Pool<DB>,
     pool: PoolOptions<DB>,
-    connect: RwLock<ConnectOptions<DB>>,
+    shape: Box<Shape<DB>>,
+    adjusted: RwLock<Option<Box<Shape<DB>>>>,
     classify: fn(sqlx::Error) -> StoreError,
     prepare: Option<Prepare<DB>>,
     /// How long a connection may lie unused.
@@ -63,10 +69,10 @@ pub(super) struct LineConn<'l, DB: Database> {
 }
 
 impl<DB: Database> Line<DB> {
-    /// A line to where `callers` goes, with connect options of its own. Opens nothing yet.
+    /// A line to where `callers` goes, with connect options made of theirs. Opens nothing yet.
     pub(super) fn new(
         callers: &Pool<DB>,
-        connect: ConnectOptions<DB>,
+        shape: impl Fn(ConnectOptions<DB>) -> ConnectOptions<DB> + Send + Sync + 'static,
         classify: fn(sqlx::Error) -> StoreError,
     ) -> Self {
         // One connection, which `detach` takes out at once: nothing is left for the pool to look
@@ -79,10 +85,11 @@ impl<DB: Database> Line<DB> {
             .idle_timeout(None)
             .max_lifetime(None)
             .test_before_acquire(false);
-        let connect = RwLock::new(connect);
         Self {
+            callers: callers.clone(),
             pool,
-            connect,
+            shape: Box::new(shape),
+            adjusted: RwLock::new(None),
             classify,
             prepare: None,
             idle: None,
@@ -114,14 +121,13 @@ impl<DB: Database> Line<DB> {
         self
     }
 
-    /// Changes how the connection is opened, and replaces an open one.
+    /// Changes how the connection is opened, in the place of an earlier change, and replaces an open one.
     pub(super) async fn adjust(
         &self,
-        change: impl FnOnce(ConnectOptions<DB>) -> ConnectOptions<DB>,
+        change: impl Fn(ConnectOptions<DB>) -> ConnectOptions<DB> + Send + Sync + 'static,
     ) {
         let mut slot = self.slot.lock().await;
-        let mut connect = self.connect.write().unwrap_or_else(PoisonError::into_inner);
-        *connect = change(connect.clone());
+        *self.adjusted.write().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(change));
         *slot = None;
     }
 
@@ -138,6 +144,19 @@ impl<DB: Database> Line<DB> {
             None => self.open().await.map_err(self.classify)?,
         };
         Ok(LineConn { slot, conn })
+    }
+
+    /// The connection, if there is one or one can be opened within this time.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(super) async fn acquire_within(&self, wait: Duration) -> Option<LineConn<'_, DB>> {
+        match tokio::time::timeout(wait, self.acquire()).await {
+            Ok(Ok(conn)) => Some(conn),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "submits go by the callers' pool: no connection of their own");
+                None
+            }
+            Err(_) => None,
+        }
     }
 
     /// The connection, unless it is to be tried and has ended.
@@ -167,7 +186,14 @@ impl<DB: Database> Line<DB> {
     /// A pool's hooks (`after_connect`) can be run by a pool alone, so the connection is opened by a
     /// private one and taken out of it.
     async fn open(&self) -> Result<DB::Connection, sqlx::Error> {
-        let connect = self.connect.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let connect = {
+            let shaped = (self.shape)(ConnectOptions::<DB>::clone(&self.callers.connect_options()));
+            let adjusted = self.adjusted.read().unwrap_or_else(PoisonError::into_inner);
+            match &*adjusted {
+                Some(adjusted) => adjusted(shaped),
+                None => shaped,
+            }
+        };
         let mut conn = self.pool.clone().connect_lazy_with(connect).acquire().await?.detach();
         if let Some(prepare) = self.prepare {
             prepare(&mut conn).await?;

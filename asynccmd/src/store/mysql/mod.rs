@@ -33,7 +33,7 @@ use sqlx::{Connection as _, MySql, MySqlConnection};
 use tokio::sync::OnceCell;
 
 use super::conn::{Backend, Conn, Opened, Session, begun, sealed};
-use super::gather::{Gather, Sink};
+use super::gather::{Gather, Sink, Unwritten};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
@@ -45,10 +45,13 @@ use crate::command::{Draft, Due, StoredOutput};
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
 use claim::Round;
-use fault::{Patience, classify, retried};
+use fault::{Patience, classify, of_one_row, retried};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long single submits wait for a connection of their own, before they go by the callers' pool.
+const OPENED: Duration = Duration::from_secs(2);
 
 /// How long a transaction of the runtime may stay open without a statement: then the server ends it. A
 /// process that was frozen, or whose host is gone, in the middle of one would hold its rows for ever, and
@@ -185,11 +188,10 @@ struct Submits(Line<MySql>);
 
 impl MySqlStore {
     pub(super) fn new(pool: MySqlPool, settings: Settings) -> Self {
-        let options = MySqlConnectOptions::clone(&pool.connect_options())
-            .statement_cache_capacity(STATEMENTS);
         let line = {
             let pool = pool.clone();
-            move || Line::new(&pool, options.clone(), classify)
+            let own = |callers: MySqlConnectOptions| callers.statement_cache_capacity(STATEMENTS);
+            move || Line::new(&pool, own, classify)
         };
         let read = line().prepared_by(prepare);
         let writes = move || line().prepared_by(prepare_to_write).replaced_after(UNUSED);
@@ -256,25 +258,33 @@ macro_rules! claim_on {
 }
 
 impl Submits {
-    async fn write_once(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        let mut conn = self.0.acquire().await?;
+    async fn insert(conn: &mut MySqlConnection, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+        insert::fits(conn, drafts).await?;
         // One row is one statement, and that is a transaction by itself.
         if let [_] = drafts {
-            let inserted = insert::insert(&mut conn, drafts).await?;
-            return Ok(conn.keep(inserted));
+            return insert::insert(conn, drafts).await;
         }
         let mut tx = conn.begin().await.map_err(classify)?;
         let inserted = insert::insert(&mut tx, drafts).await?;
         tx.commit().await.map_err(classify)?;
-        Ok(conn.keep(inserted))
+        Ok(inserted)
     }
 }
 
 #[async_trait]
 impl Sink for Submits {
-    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        let write = fault::patiently(Patience::of_victims(), || self.write_once(drafts));
-        self.0.within(DEADLINE, write).await
+    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>, Unwritten> {
+        let Some(mut conn) = self.0.acquire_within(OPENED).await else {
+            return Err(Unwritten::NoConnection);
+        };
+        let written = self.0.within(DEADLINE, Self::insert(&mut conn, drafts)).await;
+        match written.map_err(|error| Unwritten::of(error, of_one_row)) {
+            // Found before anything was sent: no reason to close the connection.
+            Err(refused @ Unwritten::Refused(StoreError::TooLarge { .. })) => {
+                Err(conn.keep(refused))
+            }
+            written => Ok(conn.keep(written?)),
+        }
     }
 }
 
@@ -423,10 +433,9 @@ impl Store for MySqlStore {
         if let [draft] = drafts
             && draft.unique.is_none()
         {
-            match self.submits.insert(draft).await {
-                // It has to wait for another transaction, and others not for it.
-                Err(StoreError::Busy(_)) => {}
-                told => return told.map(|inserted| vec![inserted]),
+            // Unless it has to wait for another transaction, and others not for it.
+            if let Some(inserted) = self.submits.insert(draft).await? {
+                return Ok(vec![inserted]);
             }
         }
         fault::patiently(Patience::default(), || async {

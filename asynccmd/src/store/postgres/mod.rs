@@ -32,7 +32,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{PgConnection, Postgres};
 
 use super::conn::{Backend, Conn, Opened, Session, begun, sealed};
-use super::gather::{Gather, Sink};
+use super::gather::{Gather, Sink, Unwritten};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Heard, Held,
@@ -43,12 +43,15 @@ use super::{Result, Store};
 use crate::command::{Draft, Due, StoredOutput};
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
-use fault::{classify, of_a_taken_key};
+use fault::{classify, of_a_taken_key, of_one_row};
 use trail::Kept;
 use wire::{Callers, Lent, Wire};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long single submits wait for a connection of their own, before they go by the callers' pool.
+const OPENED: Duration = Duration::from_secs(2);
 
 /// When the server gives such a statement up by itself: before its deadline, after which nobody would
 /// be there to hear what became of it.
@@ -128,7 +131,6 @@ pub(super) struct PostgresStore {
     callers: Callers,
     /// The connections are a pooler's.
     pooler: bool,
-    connect: PgConnectOptions,
     claims: Line<Postgres>,
     /// How far its claims have come.
     trails: Kept,
@@ -148,13 +150,16 @@ struct Submits {
 
 impl PostgresStore {
     pub(super) fn new(pool: PgPool, pooler: bool) -> Self {
-        let connect = wire::own(&pool.connect_options(), pooler, STATEMENTS);
-        let given_up = |after| if pooler { connect.clone() } else { given_up(&connect, after) };
-        let line = || Line::new(&pool, given_up(GIVEN_UP), classify);
-        let submits = {
-            let (pool, connect) = (pool.clone(), given_up(GIVEN_UP));
-            move || Submits { line: Line::new(&pool, connect.clone(), classify).tried(), pooler }
+        let own = move |callers| {
+            let own = wire::own(callers, pooler, STATEMENTS);
+            if pooler { own } else { given_up(own, GIVEN_UP) }
         };
+        let line = {
+            let pool = pool.clone();
+            move || Line::new(&pool, own, classify)
+        };
+        let announcing = move |callers| announcing(wire::own(callers, pooler, STATEMENTS));
+        let news = Line::new(&pool, announcing, classify);
         Self {
             claims: line(),
             trails: Kept::default(),
@@ -162,11 +167,10 @@ impl PostgresStore {
             lease: line(),
             read: line(),
             upkeep: line(),
-            news: Line::new(&pool, announcing(&connect), classify),
-            submits: Gather::new(submits),
+            news,
+            submits: Gather::new(move || Submits { line: line().tried(), pooler }),
             callers: Callers::new(pool.clone(), pooler),
             pooler,
-            connect,
             pool,
         }
     }
@@ -184,13 +188,13 @@ fn own(conn: &mut PgConnection, pooler: bool, given_up: Duration) -> Wire<'_> {
 }
 
 /// A connection whose statements the server gives up after so long.
-fn given_up(connect: &PgConnectOptions, after: Duration) -> PgConnectOptions {
-    connect.clone().options([("statement_timeout", after.as_millis().max(1))])
+fn given_up(connect: PgConnectOptions, after: Duration) -> PgConnectOptions {
+    connect.options([("statement_timeout", after.as_millis().max(1))])
 }
 
 /// A connection that announces: its message need not outlive a crash of the server, so that no commit of
 /// it waits for the disk.
-fn announcing(connect: &PgConnectOptions) -> PgConnectOptions {
+fn announcing(connect: PgConnectOptions) -> PgConnectOptions {
     given_up(connect, NEWS).options([("synchronous_commit", "off")])
 }
 
@@ -234,17 +238,13 @@ macro_rules! again {
 
 #[async_trait]
 impl Sink for Submits {
-    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        self.line
-            .within(DEADLINE, async {
-                again!(async {
-                    let mut conn = self.line.acquire().await?;
-                    let mut wire = own(&mut conn, self.pooler, GIVEN_UP);
-                    let inserted = insert::insert(&mut wire, drafts).await?;
-                    Ok(conn.keep(inserted))
-                })
-            })
-            .await
+    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>, Unwritten> {
+        let Some(mut conn) = self.line.acquire_within(OPENED).await else {
+            return Err(Unwritten::NoConnection);
+        };
+        let wire = &mut own(&mut conn, self.pooler, GIVEN_UP);
+        let inserted = self.line.within(DEADLINE, insert::insert(wire, drafts)).await;
+        Ok(conn.keep(inserted.map_err(|error| Unwritten::of(error, of_one_row))?))
     }
 }
 
@@ -280,11 +280,11 @@ impl Store for PostgresStore {
             return on!(self.lease, DEADLINE, lease::register, instance, name);
         }
         // To come in is worth a wait: nothing else is late by it.
-        self.lease.adjust(|_| given_up(&self.connect, GIVEN_UP)).await;
+        self.lease.adjust(|options| given_up(options, GIVEN_UP)).await;
         let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
         // A heartbeat gives up by itself before its deadline, a quarter of `stall`: given up from
         // outside, it would go on waiting in the server, and be written for nobody.
-        self.lease.adjust(|_| given_up(&self.connect, GIVEN_UP.min(stall / 5))).await;
+        self.lease.adjust(move |options| given_up(options, GIVEN_UP.min(stall / 5))).await;
         Ok(peers)
     }
 
@@ -395,11 +395,10 @@ impl Store for PostgresStore {
 
     async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
         if let [draft] = drafts {
-            if draft.unique.is_none() {
-                match self.submits.insert(draft).await {
-                    Err(StoreError::Busy(_)) => {}
-                    told => return told.map(|inserted| vec![inserted]),
-                }
+            if draft.unique.is_none()
+                && let Some(inserted) = self.submits.insert(draft).await?
+            {
+                return Ok(vec![inserted]);
             }
             // It has to wait for another transaction, or may have to, and others not for it. One row is one
             // statement, and that is a transaction by itself.
@@ -448,7 +447,9 @@ impl Store for PostgresStore {
         if self.pooler {
             return std::future::pending().await;
         }
-        news::listen(self.pool.options().clone(), self.connect.clone(), check, heard).await
+        let callers = PgConnectOptions::clone(&self.pool.connect_options());
+        let connect = wire::own(callers, self.pooler, STATEMENTS);
+        news::listen(self.pool.options().clone(), connect, check, heard).await
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<CommandRow>> {

@@ -54,8 +54,7 @@ impl Lent {
 }
 
 /// Connect options for sessions of the store's own, or for what a pooler takes in their place.
-pub(super) fn own(callers: &PgConnectOptions, pooler: bool, statements: usize) -> PgConnectOptions {
-    let own = callers.clone();
+pub(super) fn own(own: PgConnectOptions, pooler: bool, statements: usize) -> PgConnectOptions {
     if pooler {
         // No float is read or written.
         return own.statement_cache_capacity(0).extra_float_digits(None);

@@ -131,13 +131,15 @@ pub(super) struct SqliteStore {
 
 impl SqliteStore {
     pub(super) fn new(pool: SqlitePool) -> Self {
-        let options = SqliteConnectOptions::clone(&pool.connect_options())
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY)
-            .statement_cache_capacity(STATEMENTS)
-            .row_buffer_size(ROWS_AHEAD);
-        let line = || Line::new(&pool, options.clone(), classify);
+        let own = |callers: SqliteConnectOptions| {
+            callers
+                .journal_mode(SqliteJournalMode::Wal)
+                .synchronous(SqliteSynchronous::Full)
+                .busy_timeout(BUSY)
+                .statement_cache_capacity(STATEMENTS)
+                .row_buffer_size(ROWS_AHEAD)
+        };
+        let line = || Line::new(&pool, own, classify);
         Self { work: line(), lease: line(), read: line(), pool }
     }
 }
@@ -188,7 +190,7 @@ impl Store for SqliteStore {
         let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
         // A heartbeat gives up by itself before its deadline, a quarter of `stall`: given up from
         // outside, its connection would go on waiting for the lock, and take it, for nobody.
-        self.lease.adjust(|options| options.busy_timeout(BUSY.min(stall / 5))).await;
+        self.lease.adjust(move |options| options.busy_timeout(BUSY.min(stall / 5))).await;
         Ok(peers)
     }
 
