@@ -60,10 +60,10 @@ use quote::quote;
 ///
 /// | argument | filled with |
 /// |---|---|
-/// | `name: T` | a field of the payload: owned, `Serialize` and `DeserializeOwned`. Its attributes `serde`, `doc`, `cfg` and `cfg_attr` move to the field |
+/// | `name: T` | a field of the payload: owned, `Serialize`, `DeserializeOwned`, `Debug` and `Clone`. What JSON cannot hold comes back as something else, or not at all: `f64::NAN` as `null`, which is no `f64`; `Some(None)` as `None`. Its attributes `serde`, `doc`, `cfg` and `cfg_attr` move to the field |
 /// | `#[payload] name: T` | the whole payload, in the place of plain arguments. The generated struct is then a marker without fields |
 /// | `#[state] name: T` | a clone of the runtime's state; that it is there is checked when the runtime starts |
-/// | `ctx: &Context` | the attempt. Any path that ends in `Context` will do; a stored type of yours by that name is written with a path before it |
+/// | `ctx: &Context` | the attempt. Any path that ends in `Context` will do, and an alias will not: where another `Context` is in scope, as anyhow's, write `&asynccmd::Context`, or take the other one `as _` |
 ///
 /// # Options
 /// Literals stand behind `=`, types and paths in parentheses.
@@ -73,13 +73,13 @@ use quote::quote;
 /// | `type = "a.b"` | required | the routing key that is stored with every row, 1 to 64 of `a-z 0-9 . _ -`; what starts with `asynccmd.` is reserved. Keep it when you rename the function |
 /// | `mode = "…"` | `scheduled` | `scheduled`: one after another. `async_pool`: claimed by the scheduler, run in a pool. `immediate`: started right after the commit, in a pool, without waiting for a poll |
 /// | `pool = "…"` | `default` | the pool, for `async_pool` and `immediate`; `scheduled` is that of the mode of this name |
-/// | `max_retry = n` | 5 | the failures at which a command is `DEAD`, 1 to 1000 |
+/// | `max_retry = n` | 5 | the failures at which a command is `DEAD`, the first attempt's included, 1 to 1000: other libraries' `max_attempts` |
 /// | `backoff = "…"` | `exponential(60s, 1h)` | the wait after a failure: `exponential(base, cap)`, min(base·2ⁿ, cap) after n earlier failures, spread by ±10 % or by `jitter = x` as a third value (0 to 1); `fixed(d)`; `steps(a, b, …)`, of which the last repeats |
 /// | `backoff_fn(path)` | | the wait after a failure as `fn(&Failure) -> Duration`, in the place of `backoff` |
 /// | `timeout = "…"` | none | an attempt past it is cancelled and counts as failed; `async fn` only |
 /// | `priority = n` | 0 | orders types within a pool, −100 to 100, lower first |
 /// | `biz_key = "…"` | empty | the business key, with `{field}` for the payload's fields (of any `Display` type) and `{{`, `}}` for braces |
-/// | `unique` | off | while a command with the same type and business key is unfinished, a submit returns that one. `unique = "until_started"`: only while it is PENDING. Needs `biz_key`. Rows that are stored under an alias do not count |
+/// | `unique` | off | while a command with the same type and business key is unfinished, a submit returns that one. `unique = "until_started"`: only while it is PENDING. Needs `biz_key`. The later submit's payload is dropped, and it says `created: false`; `unique = "until_finished"` is the same as `unique`. Rows that are stored under an alias do not count |
 /// | `aliases("…", …)` | none | further stored types that are routed here: the names that the type had. A `unique` key of a row under one of them is free for the new name, so let those run first where that matters |
 /// | `retention = "…"` | the runtime's | how long finished rows stay; `"0s"` deletes at once |
 /// | `classify(path)` | all retry | `fn(&E) -> Verdict` on the handler's error: retry, retry in, fatal, cancel |
@@ -129,7 +129,7 @@ use quote::quote;
 ///
 /// # Errors
 /// What is wrong is a compile error on the token that is wrong, all of one attribute at once. (A field that
-/// is not serde's is four errors of serde's derives, and a fifth one that says what to write.) Not
+/// is not serde's is four errors of serde's derives (and one each where it is not `Debug` or `Clone`), and a fifth one that says what to write.) Not
 /// detectable here: on a function without `self` inside of an `impl`, rustc says that a struct is not
 /// allowed there; an outer `#[test]` or `#[tokio::main]` above this attribute meets its function later.
 #[proc_macro_attribute]

@@ -181,7 +181,7 @@ pub enum SubmitError {
     },
     /// `unique` without a business key: every such command would be a duplicate of every other.
     #[error(
-        "`{command_type}` is submitted unique without a business key; add `biz_key = \"…\"` to the attribute or `.biz_key(…)` to the submit"
+        "`{command_type}` is submitted unique, and its business key is empty; give the attribute a `biz_key` that is not empty for this payload, or add `.biz_key(…)` to the submit"
     )]
     UniqueWithoutKey {
         /// The command's type.
@@ -275,7 +275,7 @@ pub enum AdminError {
     },
     /// A retry would give a unique key a second live command.
     #[error(
-        "command {id} cannot be retried: its unique key is taken by command {by}; kill or await that one first"
+        "command {id} cannot be PENDING again: its unique key is taken by command {by}; kill or await that one first"
     )]
     UniqueTaken {
         /// The dead command.

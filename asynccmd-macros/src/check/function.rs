@@ -8,7 +8,7 @@ use crate::errors::Errors;
 use crate::model::{Argument, Model, Role, bare};
 
 /// Names that every module has, and that a payload type of that name would hide.
-const PRELUDE: [&str; 36] = [
+const PRELUDE: [&str; 43] = [
     "AsMut",
     "AsRef",
     "AsyncFn",
@@ -38,12 +38,19 @@ const PRELUDE: [&str; 36] = [
     "Ok",
     "Option",
     "Ord",
+    "PartialEq",
+    "PartialOrd",
     "Result",
     "Send",
     "Sized",
     "Some",
     "String",
     "Sync",
+    "ToOwned",
+    "ToString",
+    "TryFrom",
+    "TryInto",
+    "Unpin",
     "Vec",
 ];
 
@@ -166,7 +173,7 @@ fn owned(reference: &TypeReference) -> String {
         _ => {
             let owned = text(target);
             return format!(
-                "a stored field must be owned; use `{owned}`, marked `#[state]` if the runtime has it"
+                "a stored field must be owned; use `{owned}`, marked `#[state]` if the runtime has it (the attempt's own context is written `&Context`, under that name)"
             );
         }
     };
@@ -353,6 +360,10 @@ fn payload_name(model: &Model, errors: &mut Errors) {
         return errors.on(name, "this name makes no name of a type; write `payload(Name)`");
     }
     let blame = model.args.payload.as_ref().unwrap_or(name);
+    // There the name is of a marker, and `handles` alone says for what.
+    if model.args.has("handles") {
+        return;
+    }
     if let Some(taken) = taken_by(model) {
         errors.on(
             blame,

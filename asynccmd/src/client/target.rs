@@ -109,7 +109,7 @@ fn due_at_once(due: Due) -> bool {
     message = "a submit cannot go to `{Self}`",
     label = "not `&client`, `&mut tx`, `&mut connection` or the `ctx` of a handler",
     note = "a transaction is passed as `&mut tx`, a client as `&client`",
-    note = "of a pool, `Client::new(&pool)` makes a client and `pool.begin()` a transaction; a runtime has a client: `&runtime.client()`"
+    note = "of a pool, `Client::new(&pool)` makes a client, and `client.begin()` a transaction; a runtime has a client: `&runtime.client()`"
 )]
 pub trait IntoTarget<'a>: Into<Target<'a>> {}
 
@@ -122,7 +122,7 @@ impl<'a, T: Into<Target<'a>>> IntoTarget<'a> for T {}
     message = "a stored command cannot be changed through `{Self}`",
     label = "not `&client`, `&mut tx` or `&mut connection`",
     note = "a transaction is passed as `&mut tx`, a client as `&client`; in a handler that is `&ctx.client()`",
-    note = "of a pool, `Client::new(&pool)` makes a client and `pool.begin()` a transaction; a runtime has a client: `&runtime.client()`"
+    note = "of a pool, `Client::new(&pool)` makes a client, and `client.begin()` a transaction; a runtime has a client: `&runtime.client()`"
 )]
 pub trait IntoPlace<'a>: Into<Place<'a>> {}
 
@@ -134,7 +134,7 @@ impl<'a, T: Into<Place<'a>>> IntoPlace<'a> for T {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no transaction that asynccmd can write in",
     label = "not a `Tx`, a `sqlx::Transaction` or a connection of a supported database",
-    note = "pass `&mut tx` with `tx` from `client.begin()`, `client.enlist(…)` or `pool.begin()`; without a transaction pass `&client`"
+    note = "pass `&mut tx` with `tx` from `client.begin()` or `client.enlist(…)`; without a transaction pass `&client`"
 )]
 pub trait InTransaction: sealed::Open {}
 

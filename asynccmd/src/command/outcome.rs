@@ -13,7 +13,7 @@ use serde::Serialize;
 pub enum Outcome<T> {
     /// Done, with this output.
     Success(T),
-    /// Not yet: run again after this wait. Nothing is counted, follow-ups are dropped.
+    /// Not yet: run again after this wait, which is 100 ms at least. Nothing is counted, follow-ups are dropped.
     Snooze(Duration),
 }
 

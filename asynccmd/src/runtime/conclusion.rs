@@ -11,6 +11,8 @@ use crate::command::{
 };
 use crate::store::model::{ClaimedRow, End, NewFailure};
 
+/// The shortest wait of a snooze. That counts nothing and has no end, so it must not become a hot loop.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// The wait of a row whose handler was not run, for no reason of the runtime's.
 const NEVER_RUN: Duration = Duration::from_secs(1);
 
@@ -25,7 +27,7 @@ pub(super) fn conclude(
 ) -> End {
     match done {
         Done::Success(output) => End::Success { output, delete, follow_ups },
-        Done::Snooze(wait) => End::Snooze { wait },
+        Done::Snooze(wait) => End::Snooze { wait: wait.max(SHORTEST) },
         Done::Failed(error) => {
             // The error is the user's: its text and its drop may panic.
             let told = catch_unwind(AssertUnwindSafe(move || (error.verdict(), error.to_string())));
@@ -131,6 +133,12 @@ mod tests {
         let End::Retry { failure, .. } = end else { panic!("{end:?}") };
         assert_eq!(failure.kind, FailureKind::Timeout);
         assert!(failure.message.contains("3s"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_snooze_of_nothing_does_not_turn_in_a_circle() {
+        let end = conclude(Done::Snooze(Duration::ZERO), &spec(), &row(), None, false, vec![]);
+        assert!(matches!(end, End::Snooze { wait } if wait == SHORTEST), "{end:?}");
     }
 
     #[test]

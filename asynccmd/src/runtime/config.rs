@@ -170,14 +170,14 @@ impl Config {
             if !(1..=10_000).contains(&pool.workers) {
                 return refuse(
                     &setting,
-                    format!("with {} workers", pool.workers),
+                    format!("one with {} workers", pool.workers),
                     "give 1 to 10,000 workers",
                 );
             }
             if let Some(threads) = pool.threads.filter(|threads| !(1..=1_000).contains(threads)) {
                 return refuse(
                     &setting,
-                    format!("with {threads} threads"),
+                    format!("one with {threads} threads"),
                     "give 1 to 1,000 threads, or none for the shared ones",
                 );
             }
