@@ -6,7 +6,7 @@ use asynccmd::Runtime;
 
 use crate::backend::{Base, Generated};
 use crate::commands::{Arrivals, Meter, Rows};
-use crate::figures::Course;
+use crate::figures::{Course, Rounds};
 use crate::{Bench, Result, machine};
 
 /// Between two looks at a drain.
@@ -181,6 +181,11 @@ impl Watch {
 }
 
 impl Bench {
+    /// How often a measurement is made.
+    pub(crate) fn rounds(&self) -> Rounds {
+        Rounds::new(self.options.runs, self.options.check)
+    }
+
     /// A database with so many due rows.
     pub(crate) async fn filled(&self, rows: Rows, count: u64) -> Result<Box<dyn Base>> {
         let base = self.server.fresh().await?;

@@ -48,6 +48,31 @@ impl fmt::Display for Goal {
     }
 }
 
+/// The rounds of a measurement: as many as asked for, and for a check more of them until the runs agree on
+/// which side of the goal they are, three more here than there, or there are three times as many. A machine
+/// is never as quiet as one would like, and the median of a few runs near a bound falls on either side of it.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    least: usize,
+    most: usize,
+}
+
+impl Rounds {
+    pub(crate) fn new(asked: usize, check: bool) -> Self {
+        Self { least: asked, most: if check { 3 * asked } else { asked } }
+    }
+
+    /// Whether another round is to follow those with these ratios.
+    pub(crate) fn go_on(&self, ratios: &[f64], goal: Option<Goal>) -> bool {
+        if ratios.len() < self.least {
+            return true;
+        }
+        let Some(goal) = goal else { return false };
+        let reached = ratios.iter().filter(|ratio| goal.holds(**ratio)).count();
+        reached.abs_diff(ratios.len() - reached) < 3 && ratios.len() < self.most
+    }
+}
+
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Figure {
@@ -214,6 +239,20 @@ mod tests {
         let sorted: Vec<f64> = (1..=200).map(f64::from).collect();
         assert_eq!((percentile(&sorted, 0.5), percentile(&sorted, 0.99)), (100.0, 198.0));
         assert_eq!(percentile(&sorted, 1.0), 200.0);
+    }
+
+    #[test]
+    fn a_check_measures_until_the_runs_agree() {
+        let goal = Some(Goal::AtLeast(1.0));
+        let (figures, check) = (Rounds::new(3, false), Rounds::new(3, true));
+        assert!(figures.go_on(&[2.0, 2.0], goal));
+        assert!(!figures.go_on(&[2.0, 0.5, 2.0], goal));
+        assert!(!check.go_on(&[2.0, 2.0, 2.0], goal));
+        assert!(check.go_on(&[2.0, 0.5, 2.0], goal));
+        assert!(!check.go_on(&[0.5, 0.5, 2.0, 0.5, 0.5], goal), "on the wrong side");
+        assert!(check.go_on(&[2.0, 0.5, 2.0, 0.5, 2.0, 0.5, 2.0, 0.5], goal));
+        assert!(!check.go_on(&[2.0, 0.5, 2.0, 0.5, 2.0, 0.5, 2.0, 0.5, 2.0], goal));
+        assert!(!check.go_on(&[2.0, 0.5, 2.0], None));
     }
 
     #[test]

@@ -11,7 +11,8 @@ usage: bench --database URL [--only NAME]… [--scale F | --quick] [--runs N] [-
                   a user who may create databases: each measurement makes one, and drops it
   --only NAME     one scenario; may be given several times (default: all)
   --scale F       so much of the rows and the time, 0.01 to 10 (default: 1; --quick is 0.1)
-  --runs N        runs of each measurement, 3 to 99; their median counts (default: 3)
+  --runs N        runs of each measurement, 3 to 99; their median counts (default: 3). For a check up to three
+                  times as many, until they agree on which side of the bound they are
   --json FILE     writes the figures there (default: target/bench/KIND.json)
   --svg FILE      draws the drains there (default: target/bench/KIND.svg)
   --check         fails if a ratio is out of its bounds";

@@ -16,7 +16,8 @@ pub(crate) async fn drain(bench: &Bench, report: &mut Report) -> Result<()> {
     let count = bench.options.rows(DRAIN);
     for rows in [Rows::Kept, Rows::Deleted] {
         let (mut raws, mut ours) = (Vec::new(), Vec::new());
-        for _ in 0..bench.options.runs {
+        let goal = Some(Goal::AtLeast(bench.server.kind().least_drain(rows)));
+        while bench.rounds().go_on(&over(&rates(&ours), &rates(&raws)), goal) {
             let base = bench.filled(rows, count).await?;
             raws.push(raw(&*base, rows, count).await?);
             base.remove().await?;
@@ -27,13 +28,12 @@ pub(crate) async fn drain(bench: &Bench, report: &mut Report) -> Result<()> {
         let word = rows.word();
         report.add("drain", format!("plain SQL, {word}"), Unit::PerSecond, rates(&raws), None);
         report.add("drain", format!("runtime, {word}"), Unit::PerSecond, rates(&ours), None);
-        let goal = Goal::AtLeast(bench.server.kind().least_drain(rows));
         report.add(
             "drain",
             format!("runtime over plain SQL, {word}"),
             Unit::Ratio,
             over(&rates(&ours), &rates(&raws)),
-            Some(goal),
+            goal,
         );
         for (drains, name) in [(&raws, "plain SQL"), (&ours, "runtime")] {
             let used: Vec<_> = drains.iter().filter_map(Drained::processor).collect();
@@ -55,7 +55,8 @@ pub(crate) async fn beside(bench: &Bench, report: &mut Report) -> Result<()> {
         let full = bench.server.fresh().await?;
         full.generate(Rows::Kept.command_type(), what, others).await?;
         let (mut alone, mut among) = (Vec::new(), Vec::new());
-        for _ in 0..bench.options.runs {
+        let goal = Some(Goal::AtLeast(0.95));
+        while bench.rounds().go_on(&over(&among, &alone), goal) {
             let empty = bench.filled(Rows::Kept, count).await?;
             alone.push(through_runtime(&[&*empty], Rows::Kept, count, 1).await?.rate());
             empty.remove().await?;
@@ -69,7 +70,7 @@ pub(crate) async fn beside(bench: &Bench, report: &mut Report) -> Result<()> {
             format!("beside {word} rows over an empty table"),
             Unit::Ratio,
             over(&among, &alone),
-            Some(Goal::AtLeast(0.95)),
+            goal,
         );
     }
     Ok(())
@@ -89,7 +90,9 @@ pub(crate) async fn snapshot(bench: &Bench, report: &mut Report) -> Result<()> {
     }
     let count = bench.options.rows(DRAIN);
     let (mut free, mut held) = (Vec::new(), Vec::new());
-    for _ in 0..bench.options.runs {
+    let strict = bench.server.kind().is_flat_under_a_snapshot();
+    let goal = strict.then_some(Goal::AtLeast(0.95));
+    while bench.rounds().go_on(&over(&rates(&held), &rates(&free)), goal) {
         let base = bench.filled(Rows::Kept, count).await?;
         free.push(through_runtime(&[&*base], Rows::Kept, count, 1).await?);
         base.remove().await?;
@@ -100,13 +103,12 @@ pub(crate) async fn snapshot(bench: &Bench, report: &mut Report) -> Result<()> {
         base.remove().await?;
     }
     report.add("snapshot", "runtime, snapshot held", Unit::PerSecond, rates(&held), None);
-    let strict = bench.server.kind().is_flat_under_a_snapshot();
     report.add(
         "snapshot",
         "snapshot held over none",
         Unit::Ratio,
         over(&rates(&held), &rates(&free)),
-        strict.then_some(Goal::AtLeast(0.95)),
+        goal,
     );
     report.add(
         "snapshot",

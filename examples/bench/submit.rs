@@ -33,23 +33,24 @@ async fn single(bench: &Bench, report: &mut Report, tasks: usize) -> Result<()> 
     let base: Arc<dyn Base> = bench.server.fresh().await?.into();
     let (mut bare, mut ours, mut unique) = (Vec::new(), Vec::new(), Vec::new());
     // One round that nobody counts: connections open, statements are prepared.
-    let mut numbers = 0;
-    for round in 0..=bench.options.runs {
+    let (mut numbers, mut warm) = (0, false);
+    let goal = Some(Goal::AtLeast(0.9));
+    while !warm || bench.rounds().go_on(&over(&ours, &bare), goal) {
         for (how, rates) in
             [(How::Bare, &mut bare), (How::Ours, &mut ours), (How::Unique, &mut unique)]
         {
-            let time = if round == 0 { time / 4 } else { time };
+            let time = if warm { time } else { time / 4 };
             numbers += 1_000_000_000;
             let rate = rate(&base, how, tasks, time, numbers).await?;
-            if round > 0 {
+            if warm {
                 rates.push(rate);
             }
         }
+        warm = true;
     }
     let who = if tasks == 1 { "1 task".to_owned() } else { format!("{tasks} tasks") };
     report.add("submit", format!("bare insert, {who}"), Unit::PerSecond, bare.clone(), None);
     report.add("submit", format!("submit, {who}"), Unit::PerSecond, ours.clone(), None);
-    let goal = Some(Goal::AtLeast(0.9));
     report.add(
         "submit",
         format!("submit over bare insert, {who}"),
@@ -104,7 +105,8 @@ async fn rate(
 async fn many(bench: &Bench, report: &mut Report) -> Result<()> {
     let count = bench.options.rows(200_000);
     let (mut raw, mut ours, mut unique) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..bench.options.runs {
+    let goal = Some(Goal::AtLeast(0.7));
+    while bench.rounds().go_on(&over(&ours, &raw), goal) {
         for (how, rates) in
             [(How::Bare, &mut raw), (How::Ours, &mut ours), (How::Unique, &mut unique)]
         {
@@ -136,13 +138,7 @@ async fn many(bench: &Bench, report: &mut Report) -> Result<()> {
     }
     report.add("submit", "raw batch insert, rows", Unit::PerSecond, raw.clone(), None);
     report.add("submit", "submit_all, rows", Unit::PerSecond, ours.clone(), None);
-    report.add(
-        "submit",
-        "submit_all over raw batch insert",
-        Unit::Ratio,
-        over(&ours, &raw),
-        Some(Goal::AtLeast(0.7)),
-    );
+    report.add("submit", "submit_all over raw batch insert", Unit::Ratio, over(&ours, &raw), goal);
     report.add(
         "submit",
         "submit_all, `unique` over plain",
