@@ -46,7 +46,11 @@ pub(super) async fn insert_under(
                 [first, ref rest @ ..]
                     if rest.iter().all(|at| alike(drafts[first].0, drafts[*at].0)) =>
                 {
-                    insert_alike(conn, drafts, chunk, drafts[first].0).await?
+                    let shared = drafts[first].0;
+                    match shared.unique {
+                        None => insert_plain(conn, drafts, chunk, shared).await?,
+                        Some(_) => insert_alike(conn, drafts, chunk, shared).await?,
+                    }
                 }
                 _ => insert_many(conn, drafts, chunk).await?,
             };
@@ -120,13 +124,49 @@ fn alike(one: &Draft, other: &Draft) -> bool {
     shared(one) == shared(other) && one.owner == other.owner
 }
 
-async fn insert_alike(
+/// Drafts that are alike and not unique: each has a row of its own, and while one statement runs nobody else
+/// writes. So their numbers follow one another in their order, and no row has to be sent back to tell its
+/// number. The first and the last are looked at all the same.
+async fn insert_plain(
     conn: &mut SqliteConnection,
     drafts: &[(&Draft, Option<CommandId>)],
     chunk: &[usize],
     shared: &Draft,
 ) -> Result<HashMap<Uid, CommandId>, sqlx::Error> {
     let now = now();
+    let done = sqlx::query(include_str!("sql/insert_plain.sql"))
+        .bind(values_alike(drafts, chunk, now)?)
+        .bind(now)
+        .bind(shared.command_type)
+        .bind(shared.payload_version)
+        .bind(shared.priority)
+        .bind(shared.max_retry)
+        .bind(&shared.owner)
+        .execute(&mut *conn)
+        .await?;
+    let last = done.last_insert_rowid();
+    let first = last - chunk.len() as i64 + 1;
+    let uids: (Option<Vec<u8>>, Option<Vec<u8>>) =
+        sqlx::query_as(include_str!("sql/insert_ends.sql"))
+            .bind(first)
+            .bind(last)
+            .fetch_one(conn)
+            .await?;
+    let uid = |at: Option<&usize>| at.map(|at| drafts[*at].0.uid.as_bytes().to_vec());
+    if uids != (uid(chunk.first()), uid(chunk.last())) {
+        return Err(sqlx::Error::Protocol(
+            "rows of one batch are not numbered one after another; has `async_command` a trigger that inserts into it?".into(),
+        ));
+    }
+    Ok((first..).map(CommandId).zip(chunk).map(|(id, at)| (drafts[*at].0.uid, id)).collect())
+}
+
+/// What the rows of `insert_alike.sql` and `insert_plain.sql` say each.
+fn values_alike(
+    drafts: &[(&Draft, Option<CommandId>)],
+    chunk: &[usize],
+    now: i64,
+) -> Result<String, sqlx::Error> {
     let values: Vec<_> = chunk
         .iter()
         .map(|&at| {
@@ -143,8 +183,18 @@ async fn insert_alike(
             )
         })
         .collect();
+    json(&values)
+}
+
+async fn insert_alike(
+    conn: &mut SqliteConnection,
+    drafts: &[(&Draft, Option<CommandId>)],
+    chunk: &[usize],
+    shared: &Draft,
+) -> Result<HashMap<Uid, CommandId>, sqlx::Error> {
+    let now = now();
     let rows = sqlx::query(include_str!("sql/insert_alike.sql"))
-        .bind(json(&values)?)
+        .bind(values_alike(drafts, chunk, now)?)
         .bind(now)
         .bind(shared.command_type)
         .bind(shared.unique.map(scope))
