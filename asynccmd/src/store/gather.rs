@@ -58,7 +58,7 @@ pub(super) trait Sink: Send + Sync + 'static {
 pub(super) enum Unwritten {
     /// None of them is, and there is no connection to write them by.
     NoConnection,
-    /// None of them is, for no reason of theirs: a lock, or something that the database refuses altogether.
+    /// None of them is, for no reason of theirs: a lock, a victim that was chosen, tables that are missing.
     Aside,
     /// None of them is, perhaps because of one of them alone.
     Refused(StoreError),
@@ -71,12 +71,15 @@ impl Unwritten {
     pub(super) fn of(error: StoreError, of_one_row: fn(&StoreError) -> bool) -> Self {
         match error {
             StoreError::TooLarge { .. } => Self::Refused(error),
-            // The driver could not read an answer, or write a statement: who knows.
-            StoreError::Database(ref said) if said.as_database_error().is_none() => {
+            StoreError::Database(ref said)
+                if said.as_database_error().is_some() && of_one_row(&error) =>
+            {
+                Self::Refused(error)
+            }
+            // Also of the commit: whatever is not known to undo it may have done it.
+            StoreError::Away(_) | StoreError::NoAnswer(_) | StoreError::Database(_) => {
                 Self::Unknown(error)
             }
-            StoreError::Away(_) | StoreError::NoAnswer(_) => Self::Unknown(error),
-            error if of_one_row(&error) => Self::Refused(error),
             _ => Self::Aside,
         }
     }
@@ -261,6 +264,7 @@ impl<S: Sink> Writing<S> {
                 Ok(mut inserted) => tell(submitter, Ok(Some(inserted.remove(0)))),
                 Err(Unwritten::Refused(error)) => tell(submitter, Err(error)),
                 Err(unwritten) => {
+                    self.tell_behind(&unwritten);
                     tell_unwritten([submitter], unwritten);
                     break;
                 }

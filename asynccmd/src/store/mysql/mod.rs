@@ -51,7 +51,7 @@ use fault::{Patience, classify, of_one_row, retried};
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long single submits wait for a connection of their own, before they go by the callers' pool.
-const OPENED: Duration = Duration::from_secs(2);
+const OPENED: Duration = Duration::from_secs(4);
 
 /// How long a transaction of the runtime may stay open without a statement: then the server ends it. A
 /// process that was frozen, or whose host is gone, in the middle of one would hold its rows for ever, and
@@ -277,7 +277,18 @@ impl Sink for Submits {
         let Some(mut conn) = self.0.acquire_within(OPENED).await else {
             return Err(Unwritten::NoConnection);
         };
-        let written = self.0.within(DEADLINE, Self::insert(&mut conn, drafts)).await;
+        let written = self
+            .0
+            .within(DEADLINE, async {
+                let mut patience = Patience::of_victims();
+                loop {
+                    match Self::insert(&mut conn, drafts).await {
+                        Err(error) if patience.again(&error).await => {}
+                        done => break done,
+                    }
+                }
+            })
+            .await;
         match written.map_err(|error| Unwritten::of(error, of_one_row)) {
             // Found before anything was sent: no reason to close the connection.
             Err(refused @ Unwritten::Refused(StoreError::TooLarge { .. })) => {

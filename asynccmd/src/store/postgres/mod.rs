@@ -51,7 +51,7 @@ use wire::{Callers, Lent, Wire};
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long single submits wait for a connection of their own, before they go by the callers' pool.
-const OPENED: Duration = Duration::from_secs(2);
+const OPENED: Duration = Duration::from_secs(4);
 
 /// When the server gives such a statement up by itself: before its deadline, after which nobody would
 /// be there to hear what became of it.
@@ -243,7 +243,8 @@ impl Sink for Submits {
             return Err(Unwritten::NoConnection);
         };
         let wire = &mut own(&mut conn, self.pooler, GIVEN_UP);
-        let inserted = self.line.within(DEADLINE, insert::insert(wire, drafts)).await;
+        let insert = async { again!(insert::insert(wire, drafts)) };
+        let inserted = self.line.within(DEADLINE, insert).await;
         Ok(conn.keep(inserted.map_err(|error| Unwritten::of(error, of_one_row))?))
     }
 }
