@@ -293,16 +293,6 @@ pub enum AdminError {
         /// Its compensation.
         by: CommandId,
     },
-    /// A retry would undo what is not dead any more.
-    #[error(
-        "command {id} cannot be retried: it compensates for command {of}, which has been retried and is not dead any more; kill this one"
-    )]
-    CompensatedLives {
-        /// The dead compensation.
-        id: CommandId,
-        /// What it compensates for.
-        of: CommandId,
-    },
     /// A reason longer than its column.
     #[error("the reason has {length} characters, the limit is {limit}; shorten it")]
     ReasonTooLong {

@@ -149,7 +149,10 @@ macro_rules! conformance {
                 an_older_payload_is_compensated_for_as_it_was_upgraded,
                 a_compensation_that_cannot_be_made_delays_no_death,
                 a_compensation_that_the_database_refuses_delays_no_death,
+                a_long_payload_is_compensated_for,
+                a_compensation_that_takes_instances_down_has_an_end,
                 a_retry_waits_for_the_compensation,
+                racing_retries_run_one_of_the_two,
             }
             retention {
                 a_retention_of_zero_deletes_a_success_at_once,

@@ -147,9 +147,10 @@ fn setters(model: &Model, settings: &Settings, name: &Ident) -> Vec<TokenStream>
     }));
     setters.extend(args.compensate.as_ref().map(|path| {
         // Where rustc should say that it is no such command.
-        let rt = rt.at(located(path.span()));
-        let by = quote_spanned!(located(path.span())=> by::<#name, #path>);
-        quote!(.compensate(#rt::Compensate::#by()))
+        let span = located(path.span());
+        let rt = rt.at(span);
+        let by = quote_spanned!(span=> #rt::Compensate::by::<#name, #path>());
+        quote!(.compensate(#by))
     }));
     let needs = model.having(Role::State).map(|argument| {
         let (ty, cfgs) = (&argument.ty, &argument.cfgs);

@@ -77,11 +77,12 @@ impl Admin {
 
     /// Gives a dead letter all its attempts back: DEAD → PENDING, due at once, counts at 0.
     ///
-    /// Not while its compensation has still to end; nor a compensation whose command was retried.
+    /// Not while its compensation has still to end. One that is dead itself is KILLED along with it, so that
+    /// nobody retries what undoes a command that lives again.
     ///
     /// # Errors
     /// [`AdminError::NotFound`], [`AdminError::WrongState`], [`AdminError::UniqueTaken`],
-    /// [`AdminError::CompensationLives`], [`AdminError::CompensatedLives`], or what the database says.
+    /// [`AdminError::CompensationLives`], or what the database says.
     pub async fn retry(&self, id: impl Into<CommandId>) -> Result<(), AdminError> {
         let id = id.into();
         let found = self.client.database().store.retry(id).await?;
@@ -136,7 +137,6 @@ impl Admin {
             }
             Operated::UniqueTaken(by) => Err(AdminError::UniqueTaken { id, by }),
             Operated::CompensationLives(by) => Err(AdminError::CompensationLives { id, by }),
-            Operated::CompensatedLives(of) => Err(AdminError::CompensatedLives { id, of }),
         }
     }
 }

@@ -108,7 +108,8 @@ fn send<'a>(
 }
 
 impl Client {
-    /// What follows a dead command, by the rules of this client's submits.
+    /// What follows a dead command, by the rules of this client's submits. But for `max_payload`: what it says
+    /// of the dead one's payload was said when that was submitted.
     pub(crate) fn compensation(
         &self,
         compensate: &Compensate,
@@ -116,7 +117,8 @@ impl Client {
         payload: Result<String, serde_json::Error>,
     ) -> Result<Draft, SubmitError> {
         let Compensate { command_type, declaration, .. } = compensate;
-        Options::default().draft_of(command_type, declaration, biz_key, payload, self.rules(), None)
+        let rules = Rules { max_payload: usize::MAX, ..self.rules().clone() };
+        Options::default().draft_of(command_type, declaration, biz_key, payload, &rules, None)
     }
 }
 

@@ -13,8 +13,17 @@ const TOLD: usize = 16 << 10;
 /// The payload of a command that makes up for one that is dead.
 ///
 /// `compensate(Refund)` on a handler names a command whose handler takes this as a whole. It is inserted in
-/// the transaction that writes DEAD: none is dead without it, and none that lives has one. Mode, pool and
-/// retries are its own, and its business key is the dead command's, unless it has one of its own.
+/// the transaction that writes DEAD, and so is there exactly if that is. Mode, pool and retries are its own,
+/// and its business key is the dead command's, unless it has one of its own.
+///
+/// Whatever the command died of is compensated for, but for a payload that is not the handler's: nobody knows
+/// what that was about. No death waits for a compensation that cannot be made, because serde refuses or panics
+/// on the payload, or the database refuses the row: the command is dead without it, and its failure begins with
+/// `not compensated for`. A command that is killed is not compensated for, and one that an instance ends which
+/// runs an older binary, without the option, is not either.
+///
+/// Nobody's retry runs a command beside its compensation: an operator's is refused until that has ended, and a
+/// dead compensation is killed by it.
 ///
 /// ```
 /// use asynccmd::{Compensation, command};
@@ -93,10 +102,18 @@ pub struct Compensate {
 
 impl Compensate {
     /// By `C`, what `H` handles.
+    ///
+    /// # Panics
+    /// While compiling, if `C` is unique: of two that die the second one's would be taken for the first one's.
+    #[track_caller]
     pub const fn by<H: Handles, C>() -> Self
     where
         C: Compensates<<H::Command as Command>::Payload>,
     {
+        assert!(
+            C::DECLARATION.unique.is_none(),
+            "a compensation cannot be `unique`: every dead command has one of its own; remove `unique` from it"
+        );
         Self {
             command_type: C::TYPE,
             declaration: C::DECLARATION,

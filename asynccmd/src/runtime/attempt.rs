@@ -20,7 +20,7 @@ use super::lease::Lease;
 use super::ledger::{Ledger, Running, Stop};
 use super::progress::Board;
 use super::room::Place;
-use super::undo::Undo;
+use super::undo::{Undo, not_compensated};
 use crate::client::Client;
 use crate::command::ports::AttemptPort;
 use crate::command::{
@@ -29,7 +29,7 @@ use crate::command::{
 };
 use crate::ids::{CommandId, Token};
 use crate::registry::Registry;
-use crate::store::model::{ClaimedRow, End, Ending};
+use crate::store::model::{ClaimedRow, End, Ending, NewFailure};
 
 /// A claimed row on its way to a worker.
 #[derive(Debug)]
@@ -46,10 +46,13 @@ pub(super) struct Job {
     pub(super) lane: Option<Arc<()>>,
 }
 
+/// So many more holders may die of making the compensation of a command that has died of its holders' deaths.
+const BURIALS: u32 = 3;
+
 impl Job {
     /// Whether its command is DEAD without a start: more holders died than the first and `max_retry`. Claims
     /// and recoveries see to that themselves, but where the death is to be compensated for.
-    pub(super) fn has_died_too_often(&self) -> bool {
+    fn has_died_too_often(&self) -> bool {
         let row = &self.row;
         self.attempt.registry.specs()[self.position].compensate.is_some()
             && row.crash_count >= 2
@@ -105,6 +108,9 @@ impl Attempt {
         if !job.lease.holds() {
             return self.given_back(job, Duration::ZERO);
         }
+        if job.has_died_too_often() {
+            return self.buried(job);
+        }
         let spec = self.registry.specs()[job.position];
         let running = Arc::new(Running::new(
             job.row.id,
@@ -159,6 +165,8 @@ impl Attempt {
         });
         self.ledger.stopped(row.id);
         drop(lane);
+        // Only a success can still become a death: where the database refuses it.
+        let undo = undo.filter(|_| matches!(end, End::Success { .. }));
         Finished {
             ending: Ending {
                 id: row.id,
@@ -181,15 +189,24 @@ impl Attempt {
         self.send(self.given_back(job, wait));
     }
 
-    /// Ends a command without a start, because too many of its holders died.
-    pub(super) fn bury(&self, job: Job) {
-        let spec = &self.registry.specs()[job.position];
-        let deaths = job.row.crash_count;
-        let told = format!("the instance that held the command died, {deaths} times in a row");
-        let mut end = End::dead(FailureKind::Crashed, told);
-        let undo = Undo::of(spec, &job.row, &self.client);
+    /// A command that ends without a start, because too many of its holders died; by a worker like any other,
+    /// since what its compensation is made of is the user's code. Should that be what they die of, there is
+    /// an end to it.
+    fn buried(&self, job: Job) -> Finished {
+        let (spec, row) = (&self.registry.specs()[job.position], &job.row);
+        let deaths = row.crash_count;
+        let mut failure = NewFailure {
+            kind: FailureKind::Crashed,
+            message: format!("the instance that held the command died, {deaths} times in a row"),
+        };
+        if deaths > row.max_retry.max(1).saturating_add(BURIALS) {
+            not_compensated(row.id, &mut failure, "that, too, took the instance down");
+            return self.unstarted(job, End::Dead { failure, compensation: None });
+        }
+        let mut end = End::Dead { failure, compensation: None };
+        let undo = Undo::of(spec, row, &self.client);
         undo.iter().for_each(|undo| undo.follow(&mut end));
-        self.send(Finished { undo, ..self.unstarted(job, end) });
+        self.unstarted(job, end)
     }
 
     fn given_back(&self, job: Job, wait: Duration) -> Finished {

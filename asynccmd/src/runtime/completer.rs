@@ -210,10 +210,9 @@ impl Completer {
                     continue;
                 }
                 Ended::Fenced => {
-                    // Its own transaction may have inserted them, unheard by anybody.
-                    if finished.has_ended_in_transaction() {
-                        due.extend(brought(&finished, Status::Success));
-                    }
+                    // Its own transaction may have inserted them, or an earlier try of this write that got
+                    // no answer: unheard by anybody.
+                    due.extend(finished.ending.end.drafts().iter().map(|draft| draft.command_type));
                     log_fenced(&finished);
                 }
                 Ended::Refused(why) => {

@@ -82,6 +82,6 @@ impl Undo {
 /// Notes that a dead command is left without the compensation that it should have.
 pub(super) fn not_compensated(id: CommandId, failure: &mut NewFailure, why: &str) {
     tracing::error!(%id, why, "a dead command is not compensated for; make up for it by hand");
-    failure.message.push_str("\nnot compensated for: ");
-    failure.message.push_str(why);
+    // In front: rows show the first characters of a failure.
+    failure.message.insert_str(0, &format!("not compensated for ({why}); "));
 }

@@ -2,14 +2,14 @@
 
 use asynccmd::testing::{SubmittedRow, submitted};
 use asynccmd::{
-    AdminError, CommandError, CommandId, Compensation, Context, FailureKind, Poll, Registry,
-    Status, command,
+    AdminError, Client, CommandError, CommandId, Compensation, Context, FailureKind, Poll,
+    Registry, Status, command,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::gate::Gate;
-use crate::harness::{Back, Log};
+use crate::harness::{Back, Log, row};
 use crate::setting::{DAY, Setting};
 
 #[command(
@@ -61,8 +61,8 @@ fn in_cents(_: u32, payload: Value) -> Result<Value, CommandError> {
     Ok(json!({ "cents": euros * 100 }))
 }
 
-/// Its key is its own, and no two of it are unfinished.
-#[command(type = "compensation.unbook", mode = "immediate", biz_key = "all", unique)]
+/// Its key is its own.
+#[command(type = "compensation.unbook", mode = "immediate", biz_key = "{id}")]
 async fn unbook(
     #[payload] dead: Compensation<Book>,
     #[state] log: Log,
@@ -189,7 +189,7 @@ pub async fn who_does_not_die_of_a_failure_is_not_compensated_for<B: Back>(back:
     at.end().await;
 }
 
-/// What is made up for is told in its newest shape; of a unique compensation there is one.
+/// What is made up for is told in its newest shape, to a compensation with a key of its own.
 pub async fn an_older_payload_is_compensated_for_as_it_was_upgraded<B: Back>(back: B) {
     let at = Setting::start(&back, registry()).await;
     let mut ids = Vec::new();
@@ -203,13 +203,13 @@ pub async fn an_older_payload_is_compensated_for_as_it_was_upgraded<B: Back>(bac
     .await;
     at.next_day().await;
     let unbooked = submitted::<Unbook>(back.database()).await;
-    assert!(unbooked.iter().all(|one| one.row.biz_key == "all"));
     for id in ids {
         let row = at.get(id).await.row;
         assert_eq!((row.status, row.payload_version), (Status::Dead, 1));
-        assert!(unbooked.iter().any(|one| Some(one.row.id) == row.compensation), "{row:?}");
+        let its = unbooked.iter().find(|one| Some(one.row.id) == row.compensation).unwrap();
+        assert_eq!(its.row.biz_key, id.to_string());
     }
-    assert!(at.log.texts().iter().all(|text| text == "300"), "{:?}", at.log.texts());
+    assert_eq!(at.log.texts(), ["300", "300"]);
     at.end().await;
 }
 
@@ -225,8 +225,8 @@ pub async fn a_compensation_that_cannot_be_made_delays_no_death<B: Back>(back: B
         at.next_day().await;
         let (kind, error) = at.death(id).await;
         assert_eq!(kind, FailureKind::Error);
-        assert!(error.starts_with(&format!("strained by {how}\nnot compensated for: ")), "{error}");
-        assert!(error.ends_with("not again"), "{error}");
+        assert!(error.starts_with("not compensated for ("), "{error}");
+        assert!(error.ends_with(&format!("not again); strained by {how}")), "{error}");
         assert_eq!(at.get(id).await.row.compensation, None);
     }
     assert!(submitted::<Relax>(back.database()).await.is_empty());
@@ -253,15 +253,42 @@ pub async fn a_compensation_that_the_database_refuses_delays_no_death<B: Back>(b
     for (at_position, id) in ids.iter().enumerate() {
         let (_, error) = at.death(*id).await;
         let refused = at_position == 1;
-        assert_eq!(error.contains("not compensated for: "), refused, "{error}");
+        assert_eq!(error.starts_with("not compensated for ("), refused, "{error}");
         assert_eq!(at.get(*id).await.row.compensation.is_none(), refused);
     }
     assert_eq!(at.log.entries().len(), 2);
     at.end().await;
 }
 
-/// An operator's retry runs a command neither beside what undoes it, nor that beside a command that
-/// was retried.
+/// The payload and the message may be as long as they are: what a submit was allowed is not asked again.
+pub async fn a_long_payload_is_compensated_for<B: Back>(back: B) {
+    let client = Client::builder(back.database()).max_payload(3 << 20).build();
+    let how = "x".repeat(2 << 20);
+    let id = submit_pay(&client, 1, how.clone()).await.unwrap().id();
+    let at = Setting::start(&back, registry()).await;
+    at.drain().await;
+    let [refund] = &refunds(&back).await[..] else { panic!("one refund") };
+    assert_eq!(
+        (at.get(id).await.row.compensation, &refund.payload.payload.how),
+        (Some(refund.row.id), &how)
+    );
+    at.end().await;
+}
+
+/// Whose holders died of making the compensation, too, is dead without one in the end.
+pub async fn a_compensation_that_takes_instances_down_has_an_end<B: Back>(back: B) {
+    let at = Setting::start(&back, registry()).await;
+    let id = submit_pay(&at.client(), 1, "ok".into()).delay(DAY).await.unwrap().id();
+    back.execute(format!("update async_command set crash_count = 5 where id = {id}")).await;
+    at.next_day().await;
+    let row = at.get(id).await.row;
+    assert_eq!((row.status, row.compensation, row.run_no), (Status::Dead, None, 1));
+    let error = row.last_error.unwrap();
+    assert!(error.starts_with("not compensated for (that, too, took"), "{error}");
+    at.end().await;
+}
+
+/// An operator's retry runs no command beside what undoes it.
 pub async fn a_retry_waits_for_the_compensation<B: Back>(back: B) {
     let at = Setting::start(&back, registry()).await;
     let admin = at.client().admin();
@@ -281,18 +308,44 @@ pub async fn a_retry_waits_for_the_compensation<B: Back>(back: B) {
 
     let at = Setting::start(&back, registry()).await;
     at.drain().await;
-    at.runtime.shutdown().await;
+    assert_eq!(at.status(undo).await, Status::Dead, "again");
     admin.retry(id).await.unwrap();
-    let refused = admin.retry(undo).await.unwrap_err();
-    assert!(
-        matches!(refused, AdminError::CompensatedLives { id: by, of } if of == id && by == undo),
-        "{refused}"
-    );
-
-    // It dies again, and is made up for again.
-    let at = Setting::start(&back, registry()).await;
+    let ended = at.get(undo).await.row;
+    assert_eq!(ended.status, Status::Killed, "of what lives again nothing is undone");
+    assert!(ended.kill_reason.unwrap().contains(&format!("command {id}, which it compensates")));
     at.drain().await;
+
+    // It has died again, and is made up for again.
     let row = at.get(id).await.row;
     assert_eq!((row.status, row.compensation > Some(undo)), (Status::Dead, true));
     at.end().await;
+}
+
+/// Of two operators who retry a dead command and its dead compensation at once, one is refused.
+pub async fn racing_retries_run_one_of_the_two<B: Back>(back: B) {
+    let at = Setting::start(&back, registry()).await;
+    let admin = at.client().admin();
+    let mut pairs = Vec::new();
+    for order in 0..20 {
+        pairs.push(paid(&at, order, "never").await);
+    }
+    at.drain().await;
+    let mut both = Vec::new();
+    for id in pairs {
+        both.push((id, at.get(id).await.row.compensation.expect("it is dead")));
+    }
+    at.runtime.shutdown().await;
+    for (id, undo) in both {
+        let (command, compensation) = tokio::join!(admin.retry(id), admin.retry(undo));
+        let rows = [row(&at.client(), id).await.status, row(&at.client(), undo).await.status];
+        match (command, compensation) {
+            (Ok(()), Err(AdminError::WrongState { .. })) => {
+                assert_eq!(rows, [Status::Pending, Status::Killed]);
+            }
+            (Err(AdminError::CompensationLives { .. }), Ok(())) => {
+                assert_eq!(rows, [Status::Dead, Status::Pending]);
+            }
+            told => panic!("{told:?}: {rows:?}"),
+        }
+    }
 }

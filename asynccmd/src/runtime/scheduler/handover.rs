@@ -42,10 +42,6 @@ impl Scheduler {
                 self.leave_to_newer(job);
                 continue;
             }
-            if job.has_died_too_often() {
-                self.attempt.bury(job);
-                continue;
-            }
             if reservation.is_lent() {
                 let limit = limit.map_or(0, |(_, limit)| limit);
                 if !job.place.regain([self.pools[pool].capacity(), limit]) {

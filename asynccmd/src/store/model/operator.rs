@@ -203,8 +203,6 @@ pub(crate) enum Operated {
     UniqueTaken(CommandId),
     /// Refused: this command compensates for it, and has not ended.
     CompensationLives(CommandId),
-    /// Refused: it compensates for this command, which is not dead any more.
-    CompensatedLives(CommandId),
 }
 
 /// What an operator's transition starts from.
@@ -213,23 +211,24 @@ pub(crate) struct Found {
     pub status: Status,
     /// A live command that has its unique key.
     pub successor: Option<CommandId>,
-    /// What compensates for it and has not ended.
+    /// What compensates for it, wherever that is.
     pub compensation: Option<CommandId>,
-    /// What it compensates for, if that is not dead any more.
-    pub compensated: Option<CommandId>,
     pub kill_asked: bool,
     pub until_started: bool,
 }
 
 impl Found {
+    /// Why a dead compensation is KILLED.
+    pub(crate) fn retried(compensated: CommandId) -> String {
+        format!("command {compensated}, which it compensates for, was retried")
+    }
+
     /// Why DEAD → PENDING cannot be.
     pub(crate) fn refuses_retry(&self) -> Option<Operated> {
         if self.status != Status::Dead {
             return Some(Operated::Found(self.status));
         }
-        let taken = self.successor.map(Operated::UniqueTaken);
-        let compensated_for = self.compensation.map(Operated::CompensationLives);
-        taken.or(compensated_for).or(self.compensated.map(Operated::CompensatedLives))
+        self.successor.map(Operated::UniqueTaken)
     }
 }
 

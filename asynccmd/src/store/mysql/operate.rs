@@ -115,7 +115,6 @@ async fn found(conn: &mut MySqlConnection, id: CommandId) -> Result<Option<Found
         until_started: row.try_get::<Option<i64>, _>(2)? == Some(2),
         successor: row.try_get::<Option<i64>, _>(3)?.map(CommandId),
         compensation: row.try_get::<Option<i64>, _>(4)?.map(CommandId),
-        compensated: row.try_get::<Option<i64>, _>(5)?.map(CommandId),
     }))
 }
 
@@ -131,12 +130,15 @@ pub(super) async fn retry(pool: &MySqlPool, id: CommandId) -> Result<Operated> {
 
 async fn retry_once(pool: &MySqlPool, id: CommandId) -> Result<Operated> {
     let mut tx = begin(pool).await?;
-    match found(&mut tx, id).await? {
-        None => return Ok(Operated::NotFound),
-        Some(found) => {
-            if let Some(refused) = found.refuses_retry() {
-                return Ok(refused);
-            }
+    let Some(dead) = found(&mut tx, id).await? else { return Ok(Operated::NotFound) };
+    if let Some(refused) = dead.refuses_retry() {
+        return Ok(refused);
+    }
+    if let Some(by) = dead.compensation {
+        match found(&mut tx, by).await?.map(|compensation| compensation.status) {
+            Some(Status::Pending | Status::Running) => return Ok(Operated::CompensationLives(by)),
+            Some(Status::Dead) => end(&mut tx, by, &Found::retried(id), false).await?,
+            _ => {}
         }
     }
     sqlx::query(include_str!("sql/operate_retry.sql")).bind(id.0).execute(&mut *tx).await?;
@@ -193,18 +195,24 @@ pub(super) async fn kill(
             Killed::Asked
         }
         Status::Pending | Status::Dead | Status::Running => {
-            sqlx::query(include_str!("sql/operate_kill.sql"))
-                .bind(reason)
-                .bind(id.0)
-                .bind(force)
-                .execute(&mut *tx)
-                .await?;
+            end(&mut tx, id, &reason, force).await?;
             Killed::Now(status)
         }
         _ => return Ok(Killed::Found(status)),
     };
     tx.commit().await?;
     Ok(killed)
+}
+
+/// → KILLED, of a row that is locked.
+async fn end(conn: &mut MySqlConnection, id: CommandId, reason: &str, force: bool) -> Result<()> {
+    sqlx::query(include_str!("sql/operate_kill.sql"))
+        .bind(reason)
+        .bind(id.0)
+        .bind(force)
+        .execute(conn)
+        .await
+        .map(drop)
 }
 
 pub(super) async fn dead(

@@ -83,7 +83,6 @@ async fn found(conn: &mut Wire<'_>, id: CommandId) -> Result<Option<Found>> {
         until_started: row.try_get::<Option<i16>, _>(2)? == Some(2),
         successor: row.try_get::<Option<i64>, _>(3)?.map(CommandId),
         compensation: row.try_get::<Option<i64>, _>(4)?.map(CommandId),
-        compensated: row.try_get::<Option<i64>, _>(5)?.map(CommandId),
     }))
 }
 
@@ -95,12 +94,19 @@ async fn undone<T>(tx: Tx<'_>, answer: T) -> Result<T> {
 
 pub(super) async fn retry(callers: &Callers, id: CommandId) -> Result<Operated> {
     let mut tx = callers.begin().await?;
-    match found(&mut tx.wire(), id).await? {
-        None => return undone(tx, Operated::NotFound).await,
-        Some(found) => {
-            if let Some(refused) = found.refuses_retry() {
-                return undone(tx, refused).await;
+    let Some(dead) = found(&mut tx.wire(), id).await? else {
+        return undone(tx, Operated::NotFound).await;
+    };
+    if let Some(refused) = dead.refuses_retry() {
+        return undone(tx, refused).await;
+    }
+    if let Some(by) = dead.compensation {
+        match found(&mut tx.wire(), by).await?.map(|compensation| compensation.status) {
+            Some(Status::Pending | Status::Running) => {
+                return undone(tx, Operated::CompensationLives(by)).await;
             }
+            Some(Status::Dead) => end(&mut tx.wire(), by, &Found::retried(id), false).await?,
+            _ => {}
         }
     }
     tx.wire().execute(sqlx::query(include_str!("sql/operate_retry.sql")).bind(id.0)).await?;
@@ -145,20 +151,19 @@ pub(super) async fn kill(
             Killed::Asked
         }
         Status::Pending | Status::Dead | Status::Running => {
-            tx.wire()
-                .execute(
-                    sqlx::query(include_str!("sql/operate_kill.sql"))
-                        .bind(id.0)
-                        .bind(reason)
-                        .bind(force),
-                )
-                .await?;
+            end(&mut tx.wire(), id, &reason, force).await?;
             Killed::Now(status)
         }
         _ => return undone(tx, Killed::Found(status)).await,
     };
     tx.commit().await?;
     Ok(killed)
+}
+
+/// → KILLED, of a row that is locked.
+async fn end(conn: &mut Wire<'_>, id: CommandId, reason: &str, force: bool) -> Result<()> {
+    let kill = sqlx::query(include_str!("sql/operate_kill.sql"));
+    conn.execute(kill.bind(id.0).bind(reason).bind(force)).await.map(drop)
 }
 
 pub(super) async fn dead(conn: &mut Wire<'_>, limit: usize) -> Result<(u64, Vec<DeadLetter>)> {

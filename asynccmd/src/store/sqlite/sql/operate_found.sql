@@ -1,16 +1,10 @@
--- The state of a command, the kill that was asked for, the live command that has its unique key, the
--- compensation that has not ended, and what it compensates for, if that is not dead any more.
+-- The state of a command, the kill that was asked for, the live command that has its unique key, and its
+-- compensation.
 -- ?1 id
 select c.status, c.kill_reason, c.unique_scope, (
     select o.id from async_command o
     where o.cmd_type = c.cmd_type and o.unique_key = c.unique_key and o.unique_key is not null
       and (o.status = 'PENDING' or (o.status = 'RUNNING' and o.unique_scope = 1))
       and o.id <> c.id
-), (
-    select k.id from async_command k
-    where k.id = c.compensation and k.status in ('PENDING', 'RUNNING')
-), (
-    select d.id from async_command d
-    where d.id = c.parent_id and d.compensation = c.id and d.status in ('PENDING', 'RUNNING', 'SUCCESS')
-)
+), c.compensation
 from async_command c where c.id = ?1
