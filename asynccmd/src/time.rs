@@ -20,6 +20,7 @@ pub(crate) fn micros(duration: Duration) -> i64 {
 
 /// A stored number of microseconds as a time. A number outside of chrono's range (a row edited by
 /// hand) is cut to the nearest time that there is.
+#[cfg(any(feature = "postgres", feature = "sqlite", test))]
 pub(crate) fn from_micros(micros: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(micros).unwrap_or(if micros < 0 {
         DateTime::<Utc>::MIN_UTC

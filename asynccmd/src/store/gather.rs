@@ -62,8 +62,9 @@ pub(super) enum Unwritten {
     Aside,
     /// None of them is, perhaps because of one of them alone.
     Refused(StoreError),
-    /// They may be or not: the connection broke, or nothing was answered in time.
-    Unknown(StoreError),
+    /// It is told as it is: they may be inserted or not, because the connection broke or nothing was answered
+    /// in time; or they are not, and were tried for as long as callers wait.
+    Failed(StoreError),
 }
 
 impl Unwritten {
@@ -78,7 +79,7 @@ impl Unwritten {
             }
             // Also of the commit: whatever is not known to undo it may have done it.
             StoreError::Away(_) | StoreError::NoAnswer(_) | StoreError::Database(_) => {
-                Self::Unknown(error)
+                Self::Failed(error)
             }
             _ => Self::Aside,
         }
@@ -282,14 +283,14 @@ impl<S: Sink> Writing<S> {
             let mut queue = self.lane.queue();
             match unwritten {
                 Unwritten::NoConnection => queue.rests_until = Some(Instant::now() + RESTS),
-                Unwritten::Aside | Unwritten::Unknown(StoreError::NoAnswer(_)) => {}
-                Unwritten::Refused(_) | Unwritten::Unknown(_) => return,
+                Unwritten::Aside | Unwritten::Failed(StoreError::NoAnswer(_)) => {}
+                Unwritten::Refused(_) | Unwritten::Failed(_) => return,
             }
             queue.waiting.drain(..).collect()
         };
         for Waiting { submitter, .. } in behind {
             match unwritten {
-                Unwritten::Unknown(error) => tell(submitter, Err(same(error))),
+                Unwritten::Failed(error) => tell(submitter, Err(same(error))),
                 _ => tell(submitter, Ok(None)),
             }
         }
@@ -331,7 +332,7 @@ fn tell_unwritten(submitters: impl IntoIterator<Item = Submitter>, unwritten: Un
         Unwritten::NoConnection | Unwritten::Aside => {
             submitters.for_each(|submitter| tell(submitter, Ok(None)));
         }
-        Unwritten::Refused(error) | Unwritten::Unknown(error) => {
+        Unwritten::Refused(error) | Unwritten::Failed(error) => {
             let Some(first) = submitters.next() else { return };
             submitters.for_each(|submitter| tell(submitter, Err(same(&error))));
             tell(first, Err(error));
@@ -343,6 +344,7 @@ fn tell_unwritten(submitters: impl IntoIterator<Item = Submitter>, unwritten: Un
 fn same(error: &StoreError) -> StoreError {
     match error {
         StoreError::NoAnswer(after) => StoreError::NoAnswer(*after),
+        StoreError::Busy(error) => StoreError::Busy(sqlx::Error::Protocol(error.to_string())),
         StoreError::Away(error) => StoreError::Away(sqlx::Error::Protocol(error.to_string())),
         StoreError::Database(error) => {
             StoreError::Database(sqlx::Error::Protocol(error.to_string()))
@@ -392,7 +394,7 @@ mod tests {
     }
 
     fn away() -> Unwritten {
-        Unwritten::Unknown(StoreError::Away(sqlx::Error::WorkerCrashed))
+        Unwritten::Failed(StoreError::Away(sqlx::Error::WorkerCrashed))
     }
 
     fn inserted(number: i64) -> Inserted {
@@ -483,7 +485,7 @@ mod tests {
     #[tokio::test]
     async fn an_outage_is_told_to_everybody_at_once() {
         let (fake, gather) =
-            fake(|_| Some(Unwritten::Unknown(StoreError::NoAnswer(Duration::from_secs(30)))));
+            fake(|_| Some(Unwritten::Failed(StoreError::NoAnswer(Duration::from_secs(30)))));
         let told = four(&fake, &gather).await;
         assert!(told.iter().all(Result::is_err), "{told:?}");
         assert_eq!(*fake.written.lock().unwrap(), [vec!["1"]], "the others wait for no second one");

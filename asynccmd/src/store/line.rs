@@ -99,7 +99,7 @@ impl<DB: Database> Line<DB> {
     }
 
     /// The same line with connections that are what `prepare` makes of them.
-    #[cfg(feature = "mysql")]
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(super) fn prepared_by(mut self, prepare: Prepare<DB>) -> Self {
         self.prepare = Some(prepare);
         self
@@ -115,13 +115,13 @@ impl<DB: Database> Line<DB> {
 
     /// The same line, whose connection is tried first where nobody has used it for a moment: for statements
     /// of callers', whose errors nobody tries again.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(super) fn tried(mut self) -> Self {
         self.tried = true;
         self
     }
 
-    /// Changes how the connection is opened, in the place of an earlier change, and replaces an open one.
+    /// Changes how the connection is opened (MySQL's heartbeats need no such thing), in the place of an earlier change, and replaces an open one.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(super) async fn adjust(
         &self,
         change: impl Fn(ConnectOptions<DB>) -> ConnectOptions<DB> + Send + Sync + 'static,
@@ -147,7 +147,6 @@ impl<DB: Database> Line<DB> {
     }
 
     /// The connection, if there is one or one can be opened within this time.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(super) async fn acquire_within(&self, wait: Duration) -> Option<LineConn<'_, DB>> {
         match tokio::time::timeout(wait, self.acquire()).await {
             Ok(Ok(conn)) => Some(conn),

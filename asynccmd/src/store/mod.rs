@@ -14,7 +14,6 @@
 //! ```
 
 mod conn;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod gather;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod json;

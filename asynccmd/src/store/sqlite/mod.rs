@@ -3,7 +3,8 @@
 //! One writer at a time, whoever it is: every write of ours begins immediate, so that it waits for the
 //! file's lock before it has read anything, and reads that may find nothing to do take no lock first.
 //! The runtime has three connections of its own: one for what changes rows, one for leases, which must
-//! not wait behind it, and one for reads that must answer while a writer holds the file.
+//! not wait behind it, and one for reads that must answer while a writer holds the file. Single submits outside of
+//! a transaction have another one, opened as the callers' are: those of one moment wait for the disk together.
 
 mod claim;
 mod fault;
@@ -28,6 +29,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteSy
 use sqlx::{Connection as _, Sqlite, SqliteConnection};
 
 use super::conn::{Backend, Conn, Opened, Session, sealed};
+use super::gather::{Gather, Sink, Unwritten};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
@@ -38,10 +40,13 @@ use super::{Result, Store};
 use crate::command::{Draft, Due, StoredOutput};
 use crate::error::StoreError;
 use crate::ids::{CommandId, InstanceId, Token};
-use fault::classify;
+use fault::{classify, of_one_row};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long single submits wait for a connection of their own, before they go by the callers' pool.
+const OPENED: Duration = Duration::from_secs(4);
 
 /// How long a connection of ours waits for another writer. Past it the call fails as `Busy`, and the
 /// runtime tries again.
@@ -127,7 +132,11 @@ pub(super) struct SqliteStore {
     work: Line<Sqlite>,
     lease: Line<Sqlite>,
     read: Line<Sqlite>,
+    submits: Gather<Submits>,
 }
+
+/// Where single submits outside of a transaction go.
+struct Submits(Line<Sqlite>);
 
 impl SqliteStore {
     pub(super) fn new(pool: SqlitePool) -> Self {
@@ -140,8 +149,54 @@ impl SqliteStore {
                 .row_buffer_size(ROWS_AHEAD)
         };
         let line = || Line::new(&pool, own, classify);
-        Self { work: line(), lease: line(), read: line(), pool }
+        let submits = {
+            let pool = pool.clone();
+            // As durable as the callers' own commits, no more and no less.
+            let line = move || Line::new(&pool, |callers| callers, classify);
+            Gather::new(move || Submits(line().prepared_by(in_a_file).tried()))
+        };
+        Self { work: line(), lease: line(), read: line(), submits, pool }
     }
+}
+
+/// Refuses a connection to a database in memory: it would be another one than the callers'.
+fn in_a_file(conn: &mut SqliteConnection) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+    Box::pin(async move {
+        let file: String =
+            sqlx::query_scalar(include_str!("sql/schema_file.sql")).fetch_one(conn).await?;
+        if file.is_empty() {
+            return Err(sqlx::Error::Configuration("a database in memory".into()));
+        }
+        Ok(())
+    })
+}
+
+#[async_trait]
+impl Sink for Submits {
+    async fn write(&self, drafts: &[Draft]) -> Result<Vec<Inserted>, Unwritten> {
+        let Some(mut conn) = self.0.acquire_within(OPENED).await else {
+            return Err(Unwritten::NoConnection);
+        };
+        let insert = insert_committed(&mut conn, drafts);
+        match self.0.within(DEADLINE, insert).await {
+            Ok(inserted) => Ok(conn.keep(inserted)),
+            // Whoever holds the file holds it for the callers' pool as well.
+            Err(error @ StoreError::Busy(_)) => Err(Unwritten::Failed(error)),
+            Err(error) => Err(Unwritten::of(error, of_one_row)),
+        }
+    }
+}
+
+/// Inserts drafts in a transaction of their own.
+async fn insert_committed(conn: &mut SqliteConnection, drafts: &[Draft]) -> Result<Vec<Inserted>> {
+    // One row is one statement, and that is a transaction by itself.
+    if let [_] = drafts {
+        return insert::insert(conn, drafts).await;
+    }
+    let mut tx = conn.begin_with("begin immediate").await.map_err(classify)?;
+    let inserted = insert::insert(&mut tx, drafts).await?;
+    tx.commit().await.map_err(classify)?;
+    Ok(inserted)
 }
 
 /// One call on a line: its connection is kept for the next one if the call succeeds.
@@ -288,15 +343,14 @@ impl Store for SqliteStore {
     }
 
     async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>> {
-        // One row is one statement, and that is a transaction by itself.
-        if drafts.len() == 1 {
-            let mut conn = self.pool.acquire().await.map_err(classify)?;
-            return insert::insert(&mut conn, drafts).await;
+        if let [draft] = drafts
+            && draft.unique.is_none()
+            && let Some(inserted) = self.submits.insert(draft).await?
+        {
+            return Ok(vec![inserted]);
         }
-        let mut tx = self.pool.begin_with("begin immediate").await.map_err(classify)?;
-        let inserted = insert::insert(&mut tx, drafts).await?;
-        tx.commit().await.map_err(classify)?;
-        Ok(inserted)
+        let mut conn = self.pool.acquire().await.map_err(classify)?;
+        insert_committed(&mut conn, drafts).await
     }
 
     async fn cancel(&self, command_type: &str, which: &Which) -> Result<u64> {
