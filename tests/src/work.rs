@@ -167,13 +167,13 @@ pub async fn mourn(
     Ok(format!("{}: {}", dead.payload.whom, dead.failure.message))
 }
 
-/// The commands of these names, or all of them.
+/// The commands of these names, or those that need no other one.
 ///
 /// # Panics
 /// At a name that is none.
 pub fn registry(only: &[String]) -> Registry {
-    let all = ["hold", "block", "toil", "abort", "betray", "mourn"].map(str::to_owned);
-    let only = if only.is_empty() { &all[..] } else { only };
+    let usual = ["hold", "block", "toil", "abort"].map(str::to_owned);
+    let only = if only.is_empty() { &usual[..] } else { only };
     let registry = only.iter().fold(Registry::builder(), |registry, name| match name.as_str() {
         "hold" => registry.add::<Hold>(),
         "block" => registry.add::<Block>(),

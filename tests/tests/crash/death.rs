@@ -12,7 +12,7 @@ use super::site::Site;
 pub(crate) async fn a_handler_that_aborts_ends_dead_and_takes_nobody_along<B: Back>() {
     let site = Site::<B>::new().await;
     let guilty = submit_abort(&site.client).max_retry(2).await.unwrap().id();
-    let row = ends_dead_and_takes_nobody_along(&site, guilty, 0).await;
+    let row = ends_dead_and_takes_nobody_along(&site, guilty, &[], 0).await;
     assert_eq!((row.run_no, row.compensation), (3, None));
 }
 
@@ -20,7 +20,8 @@ pub(crate) async fn a_handler_that_aborts_ends_dead_and_takes_nobody_along<B: Ba
 pub(crate) async fn a_handler_that_aborts_is_compensated_for_once_it_is_dead<B: Back>() {
     let site = Site::<B>::new().await;
     let guilty = submit_betray(&site.client, "Abel".into()).max_retry(2).await.unwrap().id();
-    let row = ends_dead_and_takes_nobody_along(&site, guilty, 1).await;
+    let only = ["--only", "hold", "--only", "betray", "--only", "mourn"];
+    let row = ends_dead_and_takes_nobody_along(&site, guilty, &only, 1).await;
     assert_eq!(row.crash_count, 3, "as a dead letter has it");
     let mourned = row.compensation.expect("it is made up for");
     assert_eq!(
@@ -36,6 +37,7 @@ pub(crate) async fn a_handler_that_aborts_is_compensated_for_once_it_is_dead<B: 
 async fn ends_dead_and_takes_nobody_along<B: Back>(
     site: &Site<B>,
     guilty: CommandId,
+    only: &[&str],
     compensations: usize,
 ) -> CommandRow {
     let mut beside = site.hold(&[""; 20], Late::Nothing).await;
@@ -45,7 +47,8 @@ async fn ends_dead_and_takes_nobody_along<B: Back>(
     let mut deaths = 0;
     while site.get(guilty).await.row.status != Status::Dead {
         let open = if deaths == 0 { "none" } else { "open" };
-        let mut worker = site.worker(&format!("start {deaths}"), &["--open", open]).await;
+        let args = [&["--open", open], only].concat();
+        let mut worker = site.worker(&format!("start {deaths}"), &args).await;
         // New work comes in all the time.
         beside.extend(site.hold(&[""; 3], Late::Nothing).await);
         let ended = async {
@@ -58,7 +61,7 @@ async fn ends_dead_and_takes_nobody_along<B: Back>(
             deaths += 1;
         }
     }
-    let _worker = site.worker("the last", &["--open", "open"]).await;
+    let _worker = site.worker("the last", &[&["--open", "open"], only].concat()).await;
     site.until(Status::Success, beside.len() + compensations).await;
 
     assert_eq!(site.told(guilty, "started"), 3, "max_retry + 1");
