@@ -152,6 +152,7 @@ macro_rules! conformance {
                 a_long_payload_is_compensated_for,
                 a_compensation_that_takes_instances_down_has_an_end,
                 a_retry_waits_for_the_compensation,
+                a_retry_waits_for_the_last_of_a_chain,
                 racing_retries_run_one_of_the_two,
             }
             retention {

@@ -5,7 +5,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::client::Client;
-use crate::command::{CommandSpec, Compensate, Dead, Draft, Failure, FailureKind, panic_message};
+use crate::command::{
+    CommandSpec, Compensate, Dead, Declaration, Draft, Failure, FailureKind, panic_message,
+};
 use crate::ids::{CommandId, Uid};
 use crate::store::model::{ClaimedRow, End, NewFailure};
 
@@ -13,7 +15,7 @@ use crate::store::model::{ClaimedRow, End, NewFailure};
 #[derive(Debug)]
 pub(super) struct Undo {
     compensate: Compensate,
-    spec: CommandSpec,
+    declared: Declaration,
     client: Client,
     id: CommandId,
     uid: Uid,
@@ -29,7 +31,7 @@ impl Undo {
     pub(super) fn of(spec: &CommandSpec, row: &ClaimedRow, client: &Client) -> Option<Box<Self>> {
         Some(Box::new(Self {
             compensate: spec.compensate?,
-            spec: *spec,
+            declared: spec.declaration(),
             client: client.clone(),
             id: row.id,
             uid: row.uid,
@@ -65,7 +67,7 @@ impl Undo {
         };
         let dead = Dead { id: self.id, uid: self.uid, failure };
         let made = catch_unwind(AssertUnwindSafe(|| {
-            self.spec.read(self.version, &self.payload, |payload| {
+            self.declared.read(self.version, &self.payload, |payload| {
                 Ok(self.compensate.made(payload, dead)?)
             })
         }));

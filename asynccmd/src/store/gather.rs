@@ -37,6 +37,9 @@ const ROW_BY_ROW: Duration = Duration::from_secs(5);
 /// So many wait before those among them are looked for whose callers do not.
 const FEW: usize = 64;
 
+/// How long a sink waits for its connection, before its submits go by the callers' pool.
+pub(super) const OPENED: Duration = Duration::from_secs(4);
+
 /// Who has found no connection looks for none again for so long.
 const RESTS: Duration = Duration::from_secs(5);
 

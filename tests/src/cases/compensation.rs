@@ -33,7 +33,7 @@ async fn pay(order: i64, how: String, #[state] gate: Gate) -> Result<(), Command
     }
 }
 
-#[command(type = "compensation.refund", mode = "async_pool", max_retry = 1)]
+#[command(type = "compensation.refund", mode = "async_pool", max_retry = 1, compensate(ByHand))]
 async fn refund(
     #[payload] dead: Compensation<Pay>,
     #[state] log: Log,
@@ -42,6 +42,13 @@ async fn refund(
     let Compensation { payload, failure, id, .. } = dead;
     log.add(ctx, &format!("{} {id} {}: {}", payload.order, failure.kind, failure.message));
     if payload.how == "never" { Err("nor this".into()) } else { Ok(()) }
+}
+
+/// Makes up for what could not be made up for; nobody handles it here.
+#[command(type = "compensation.by_hand")]
+async fn by_hand(#[payload] dead: Compensation<Compensation<Pay>>) -> Result<(), CommandError> {
+    drop(dead);
+    Ok(())
 }
 
 /// The second shape of what is stored.
@@ -114,6 +121,15 @@ async fn paid<B: Back>(at: &Setting<'_, B>, order: i64, how: &str) -> CommandId 
 
 async fn refunds<B: Back>(back: &B) -> Vec<SubmittedRow<Refund>> {
     submitted::<Refund>(back.database()).await
+}
+
+/// Somebody has seen to what nobody here handles.
+async fn end_by_hand<B: Back>(back: &B) {
+    back.execute(
+        "update async_command set status = 'KILLED', finished_at = updated_at
+         where cmd_type = 'compensation.by_hand' and status = 'PENDING'",
+    )
+    .await;
 }
 
 /// One that fails for good has its compensation, which knows what it needs, and finds its way at once.
@@ -298,6 +314,7 @@ pub async fn a_retry_waits_for_the_compensation<B: Back>(back: B) {
     assert_eq!(at.status(undo).await, Status::Dead, "and so is that");
     at.runtime.shutdown().await;
 
+    end_by_hand(&back).await;
     admin.retry(undo).await.unwrap();
     let refused = admin.retry(id).await.unwrap_err();
     assert!(
@@ -309,6 +326,7 @@ pub async fn a_retry_waits_for_the_compensation<B: Back>(back: B) {
     let at = Setting::start(&back, registry()).await;
     at.drain().await;
     assert_eq!(at.status(undo).await, Status::Dead, "again");
+    end_by_hand(&back).await;
     admin.retry(id).await.unwrap();
     let ended = at.get(undo).await.row;
     assert_eq!(ended.status, Status::Killed, "of what lives again nothing is undone");
@@ -319,6 +337,32 @@ pub async fn a_retry_waits_for_the_compensation<B: Back>(back: B) {
     let row = at.get(id).await.row;
     assert_eq!((row.status, row.compensation > Some(undo)), (Status::Dead, true));
     at.end().await;
+}
+
+/// Nor beside what undoes that.
+pub async fn a_retry_waits_for_the_last_of_a_chain<B: Back>(back: B) {
+    let at = Setting::start(&back, registry()).await;
+    let admin = at.client().admin();
+    let id = paid(&at, 1, "never").await;
+    at.drain().await;
+    let undo = at.get(id).await.row.compensation.expect("it is dead");
+    let by_hand = at.get(undo).await.row.compensation.expect("and so is that");
+    let refused = admin.retry(id).await.unwrap_err();
+    assert!(
+        matches!(refused, AdminError::CompensationLives { by, .. } if by == by_hand),
+        "{refused}"
+    );
+    assert_eq!(at.status(undo).await, Status::Dead, "nothing has changed");
+    back.execute(format!(
+        "update async_command set status = 'DEAD', finished_at = updated_at where id = {by_hand}"
+    ))
+    .await;
+    at.runtime.shutdown().await;
+    admin.retry(id).await.unwrap();
+    for ended in [undo, by_hand] {
+        assert_eq!(row(&at.client(), ended).await.status, Status::Killed);
+    }
+    assert_eq!(row(&at.client(), id).await.status, Status::Pending);
 }
 
 /// Of two operators who retry a dead command and its dead compensation at once, one is refused.
@@ -335,6 +379,7 @@ pub async fn racing_retries_run_one_of_the_two<B: Back>(back: B) {
         both.push((id, at.get(id).await.row.compensation.expect("it is dead")));
     }
     at.runtime.shutdown().await;
+    end_by_hand(&back).await;
     for (id, undo) in both {
         let (command, compensation) = tokio::join!(admin.retry(id), admin.retry(undo));
         let rows = [row(&at.client(), id).await.status, row(&at.client(), undo).await.status];

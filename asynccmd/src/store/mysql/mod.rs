@@ -33,7 +33,7 @@ use sqlx::{Connection as _, MySql, MySqlConnection};
 use tokio::sync::OnceCell;
 
 use super::conn::{Backend, Conn, Opened, Session, begun, sealed};
-use super::gather::{Gather, Sink, Unwritten};
+use super::gather::{Gather, OPENED, Sink, Unwritten};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
@@ -49,9 +49,6 @@ use fault::{Patience, classify, of_one_row, retried};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
-
-/// How long single submits wait for a connection of their own, before they go by the callers' pool.
-const OPENED: Duration = Duration::from_secs(4);
 
 /// How long a transaction of the runtime may stay open without a statement: then the server ends it. A
 /// process that was frozen, or whose host is gone, in the middle of one would hold its rows for ever, and

@@ -134,12 +134,16 @@ async fn retry_once(pool: &MySqlPool, id: CommandId) -> Result<Operated> {
     if let Some(refused) = dead.refuses_retry() {
         return Ok(refused);
     }
-    if let Some(by) = dead.compensation {
-        match found(&mut tx, by).await?.map(|compensation| compensation.status) {
-            Some(Status::Pending | Status::Running) => return Ok(Operated::CompensationLives(by)),
-            Some(Status::Dead) => end(&mut tx, by, &Found::retried(id), false).await?,
+    // One that is dead may be compensated for itself. Numbers rise, and locks are taken in their order.
+    let mut next = dead.compensation;
+    while let Some(by) = next {
+        let Some(compensation) = found(&mut tx, by).await? else { break };
+        match compensation.status {
+            Status::Pending | Status::Running => return Ok(Operated::CompensationLives(by)),
+            Status::Dead => end(&mut tx, by, &Found::retried(id), false).await?,
             _ => {}
         }
+        next = compensation.compensation;
     }
     sqlx::query(include_str!("sql/operate_retry.sql")).bind(id.0).execute(&mut *tx).await?;
     tx.commit().await?;

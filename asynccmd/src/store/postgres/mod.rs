@@ -32,7 +32,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{PgConnection, Postgres};
 
 use super::conn::{Backend, Conn, Opened, Session, begun, sealed};
-use super::gather::{Gather, Sink, Unwritten};
+use super::gather::{Gather, OPENED, Sink, Unwritten};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Heard, Held,
@@ -49,9 +49,6 @@ use wire::{Callers, Lent, Wire};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
-
-/// How long single submits wait for a connection of their own, before they go by the callers' pool.
-const OPENED: Duration = Duration::from_secs(4);
 
 /// When the server gives such a statement up by itself: before its deadline, after which nobody would
 /// be there to hear what became of it.

@@ -100,14 +100,18 @@ pub(super) async fn retry(callers: &Callers, id: CommandId) -> Result<Operated> 
     if let Some(refused) = dead.refuses_retry() {
         return undone(tx, refused).await;
     }
-    if let Some(by) = dead.compensation {
-        match found(&mut tx.wire(), by).await?.map(|compensation| compensation.status) {
-            Some(Status::Pending | Status::Running) => {
+    // One that is dead may be compensated for itself. Numbers rise, and locks are taken in their order.
+    let mut next = dead.compensation;
+    while let Some(by) = next {
+        let Some(compensation) = found(&mut tx.wire(), by).await? else { break };
+        match compensation.status {
+            Status::Pending | Status::Running => {
                 return undone(tx, Operated::CompensationLives(by)).await;
             }
-            Some(Status::Dead) => end(&mut tx.wire(), by, &Found::retried(id), false).await?,
+            Status::Dead => end(&mut tx.wire(), by, &Found::retried(id), false).await?,
             _ => {}
         }
+        next = compensation.compensation;
     }
     tx.wire().execute(sqlx::query(include_str!("sql/operate_retry.sql")).bind(id.0)).await?;
     tx.commit().await?;

@@ -154,7 +154,8 @@ async fn insert_plain(
             .await?;
     let uid = |at: Option<&usize>| at.map(|at| drafts[*at].0.uid.as_bytes().to_vec());
     if uids != (uid(chunk.first()), uid(chunk.last())) {
-        return Err(sqlx::Error::Protocol(
+        // No error of the connection: ends that bring such rows are written one by one.
+        return Err(sqlx::Error::Decode(
             "rows of one batch are not numbered one after another; has `async_command` a trigger that inserts into it?".into(),
         ));
     }

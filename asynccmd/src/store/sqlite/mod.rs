@@ -29,7 +29,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteSy
 use sqlx::{Connection as _, Sqlite, SqliteConnection};
 
 use super::conn::{Backend, Conn, Opened, Session, sealed};
-use super::gather::{Gather, Sink, Unwritten};
+use super::gather::{Gather, OPENED, Sink, Unwritten};
 use super::line::Line;
 use super::model::{
     Claim, CommandRow, DeadLetter, Ended, EndedIn, Ending, FailureRow, Filter, Held, Inserted,
@@ -44,9 +44,6 @@ use fault::{classify, of_one_row};
 
 /// How long a statement of the runtime may take.
 const DEADLINE: Duration = Duration::from_secs(30);
-
-/// How long single submits wait for a connection of their own, before they go by the callers' pool.
-const OPENED: Duration = Duration::from_secs(4);
 
 /// How long a connection of ours waits for another writer. Past it the call fails as `Busy`, and the
 /// runtime tries again.
@@ -159,13 +156,22 @@ impl SqliteStore {
     }
 }
 
-/// Refuses a connection to a database in memory: it would be another one than the callers'.
+/// The longest that a single submit waits for another writer, in milliseconds: below [`DEADLINE`].
+const LONGEST_BUSY: i64 = 25_000;
+
+/// Refuses a connection to a database in memory: it would be another one than the callers'. And bounds how long it
+/// waits for other writers: given up from outside, it would go on waiting, and write for nobody.
 fn in_a_file(conn: &mut SqliteConnection) -> BoxFuture<'_, Result<(), sqlx::Error>> {
     Box::pin(async move {
         let file: String =
-            sqlx::query_scalar(include_str!("sql/schema_file.sql")).fetch_one(conn).await?;
+            sqlx::query_scalar(include_str!("sql/schema_file.sql")).fetch_one(&mut *conn).await?;
         if file.is_empty() {
             return Err(sqlx::Error::Configuration("a database in memory".into()));
+        }
+        let busy: i64 = sqlx::query_scalar("pragma busy_timeout").fetch_one(&mut *conn).await?;
+        if busy > LONGEST_BUSY {
+            let bound = format!("pragma busy_timeout = {LONGEST_BUSY}");
+            sqlx::query(sqlx::AssertSqlSafe(bound)).execute(conn).await?;
         }
         Ok(())
     })

@@ -158,3 +158,18 @@ async fn a_database_without_tables_says_what_to_do() {
     let error = SqliteStore::new(pool).insert(&[draft("a")]).await.unwrap_err();
     assert!(matches!(error, StoreError::Schema(SchemaError::Missing)), "{error:?}");
 }
+
+/// Given up at its deadline a submit must not be written after it.
+#[tokio::test]
+async fn a_submits_connection_waits_for_no_longer_than_its_deadline() {
+    let db = Db::new().await;
+    let mut conn = db.pool.acquire().await.unwrap();
+    for (asked, held) in [(60_000, super::super::LONGEST_BUSY), (700, 700)] {
+        let ask = sqlx::AssertSqlSafe(format!("pragma busy_timeout = {asked}"));
+        sqlx::query(ask).execute(&mut *conn).await.unwrap();
+        super::super::in_a_file(&mut conn).await.unwrap();
+        let busy: i64 =
+            sqlx::query_scalar("pragma busy_timeout").fetch_one(&mut *conn).await.unwrap();
+        assert_eq!(busy, held);
+    }
+}
