@@ -12,7 +12,7 @@ use futures_util::future::{join_all, try_join_all};
 
 use crate::act::Act;
 use crate::gate::Gate;
-use crate::harness::{Back, long, until_number, within};
+use crate::harness::{Back, DEADLINE, long, until_number, within};
 
 /// What attempts did, on all instances together.
 #[derive(Clone, Default)]
@@ -65,8 +65,16 @@ async fn plain(
     }
 }
 
-/// Ends in a transaction of its own, with an effect.
-#[command(type = "storm.effect", mode = "immediate", biz_key = "{key}", unique, max_retry = 9)]
+/// Ends in a transaction of its own, with an effect. Where the database is too busy to begin one, it is tried
+/// again, and not only after the minute that the case does not wait.
+#[command(
+    type = "storm.effect",
+    mode = "immediate",
+    biz_key = "{key}",
+    unique,
+    max_retry = 9,
+    backoff = "fixed(10ms)"
+)]
 async fn effect(
     key: u32,
     #[state] notes: Notes,
@@ -230,8 +238,7 @@ pub async fn a_storm_loses_and_doubles_nothing<B: Back>(back: B) {
     for done in join_all(others).await {
         done.unwrap();
     }
-    let live = "select count(*) from async_command where status in ('PENDING', 'RUNNING')";
-    until_number(&*back, live, 0).await;
+    until_all_have_ended(&*back, &clients[0]).await;
     // Those of instances that were declared dead before they had taken anything, too.
     until_number(&*back, "select count(*) from async_command_claim", 0).await;
     within("the shutdowns", join_all(runtimes.iter().map(Runtime::shutdown))).await;
@@ -247,6 +254,8 @@ pub async fn a_storm_loses_and_doubles_nothing<B: Back>(back: B) {
         let runs = notes.get(id).unwrap_or(&none);
         *states.entry(row.status).or_default() += 1;
         recovered += detail.failures.iter().filter(|f| f.kind == FailureKind::Crashed).count();
+        let panic = detail.failures.iter().find(|failure| failure.kind == FailureKind::Panic);
+        assert!(panic.is_none(), "the handler was told what it should not be: {panic:?}");
         assert!(!runs.twice, "a run of it was started twice: {detail:?} {runs:?}");
         // On a machine that stands still for long enough an instance is declared dead: then it counts.
         let crashed = |run: &u32| {
@@ -275,6 +284,29 @@ pub async fn a_storm_loses_and_doubles_nothing<B: Back>(back: B) {
         assert!(states.contains_key(&status), "the storm was none: {states:?}");
     }
     assert!(recovered > 0, "the storm was none");
+}
+
+/// Waits until nothing is PENDING or RUNNING.
+///
+/// # Panics
+/// After [`DEADLINE`], with one that is.
+async fn until_all_have_ended<B: Back>(back: &B, client: &Client) {
+    let admin = client.admin();
+    let live = "select count(*) from async_command where status in ('PENDING', 'RUNNING')";
+    let begin = Instant::now();
+    let mut again = tokio::time::interval(Duration::from_millis(50));
+    while back.number(live).await > 0 {
+        again.tick().await;
+        if begin.elapsed() < DEADLINE {
+            continue;
+        }
+        for status in [Status::Pending, Status::Running] {
+            let left = admin.list(Filter::new().status(status).limit(1)).await.unwrap();
+            if let Some(row) = left.first() {
+                panic!("after {DEADLINE:?} still: {:?}", admin.get(row.id).await.unwrap());
+            }
+        }
+    }
 }
 
 /// No runtime was told of a deadlock that its statements did not bear by themselves.
