@@ -299,6 +299,14 @@ async fn a_failed_transaction_does_not_commit_without_a_word() {
     let error = tx.commit().await.unwrap_err();
     assert!(matches!(error, StoreError::TransactionAborted(_)) && error.is_transient(), "{error}");
     assert_eq!(back.number("select count(*) from async_command").await, 0);
+    // The same for one that creates nothing.
+    let id = submit_note(&client).await.unwrap().id();
+    let mut tx = client.begin::<Postgres>().await.unwrap();
+    assert_eq!(client.cancel::<Note>(&mut tx, id).await.unwrap(), 1);
+    sqlx::query("select 1 / 0").execute(&mut *tx).await.unwrap_err();
+    let error = tx.commit().await.unwrap_err();
+    assert!(matches!(error, StoreError::TransactionAborted(_)), "{error}");
+    assert_eq!(back.number("select count(*) from async_command where status = 'PENDING'").await, 1);
 }
 
 /// What a cancelled `begin` leaves on a connection of the pool: a transaction that sqlx knows nothing of.

@@ -31,8 +31,8 @@ impl Context {
     /// ```
     /// # use asynccmd::{command, CommandError, Context};
     /// #[command(type = "points.book")]
-    /// async fn book_points(member: i64, #[state] pool: sqlx::SqlitePool, ctx: &Context) -> Result<(), CommandError> {
-    ///     let mut tx = pool.begin_with("begin immediate").await?;
+    /// async fn book_points(member: i64, ctx: &Context) -> Result<(), CommandError> {
+    ///     let mut tx = ctx.client().begin::<sqlx::Sqlite>().await?;
     ///     sqlx::query("update member set points = points + 1 where id = ?")
     ///         .bind(member)
     ///         .execute(&mut *tx)
@@ -56,7 +56,7 @@ impl Context {
         async move {
             let output = output.map_err(FinishError::Output)?;
             let id = self.id();
-            let (mut conn, tx) = tx.open();
+            let (mut conn, mut tx) = tx.open();
             let home = self.port().database().ok_or(FinishError::NotRunning(id))?;
             if conn.0.identity().await?.as_deref() != Some(home) {
                 return Err(FinishError::OtherDatabase(id));
@@ -64,6 +64,10 @@ impl Context {
             let (token, delete) = (self.info.token, self.info.delete);
             let follow_ups = self.seal();
             let ended = conn.0.finish_in(id, token, &output, delete, &follow_ups).await;
+            let ended = match &mut tx {
+                Some(tx) => tx.notes.told(ended),
+                None => ended,
+            };
             if !matches!(ended, Ok(EndedIn::Success)) {
                 self.unseal();
             }

@@ -64,6 +64,8 @@ impl fmt::Debug for Notebook<'_> {
 pub(super) struct Notes {
     pub(super) visible: ports::Committed,
     pub(super) created: u64,
+    /// A statement of ours went through: its caller counts on the commit.
+    pub(super) wrote: bool,
     /// The database has aborted the transaction: a commit would make nothing of it true, or half.
     pub(super) aborted: bool,
 }
@@ -84,6 +86,7 @@ impl Notes {
 
     /// Notes what became of a statement in the transaction, and hands it through.
     pub(super) fn told<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.wrote |= done.is_ok();
         self.aborted |= matches!(done, Err(StoreError::TransactionAborted(_)));
         done
     }

@@ -78,7 +78,7 @@ impl<'t, DB: Backend> Tx<'t, DB> {
             let why = "a statement before its commit was refused for that reason";
             return Err(StoreError::TransactionAborted(sqlx::Error::Protocol(why.to_owned())));
         }
-        if notes.created > 0 {
+        if notes.wrote {
             DB::can_commit(&mut tx).await.map_err(DB::classify)?;
         }
         tx.commit().await.map_err(DB::classify)?;
