@@ -290,12 +290,17 @@ fn dead_letter(finished: &Finished) -> DeadLetter {
     }
 }
 
-/// A success that the database refuses (a follow-up that breaks a rule of the table) is a failure of
+/// The wait of a row whose every end the database refuses.
+const REFUSED: Duration = Duration::from_secs(60);
+
+/// A success that the database does not delete (a row of somebody's table refers to it) is kept. One that it
+/// refuses (a follow-up that breaks a rule of the table) is a failure of
 /// its attempt, and a death that it refuses with its compensation goes without; what is refused even then
 /// gives the row back.
 fn refused(finished: &mut Finished, why: &str) {
     let id = finished.ending.id;
     match &mut finished.ending.end {
+        End::Success { delete, .. } if *delete => *delete = false,
         end @ End::Success { .. } => {
             let told = format!("the database refused the end of a successful attempt: {why}");
             *end = End::dead(FailureKind::Fatal, told);
@@ -305,7 +310,7 @@ fn refused(finished: &mut Finished, why: &str) {
             *compensation = None;
             not_compensated(id, failure, why);
         }
-        end => *end = End::Release { wait: Duration::from_secs(60) },
+        end => *end = End::Release { wait: REFUSED },
     }
 }
 

@@ -61,6 +61,24 @@ pub async fn a_retention_of_zero_deletes_a_success_at_once<B: Back>(back: B) {
     at.end().await;
 }
 
+/// What somebody's table refers to cannot be deleted: it has succeeded all the same, and holds up nobody's end.
+pub async fn a_success_that_cannot_be_deleted_is_kept<B: Back>(back: B) {
+    let client = Client::new(back.database());
+    let texts = (0..20).map(|n| Unkept { text: format!("{n}") });
+    let referred = submit_none(&client, "referred to".into()).await.unwrap().id();
+    client.submit_all::<Unkept>(&client, texts).await.unwrap();
+    back.execute(
+        "create table report (command bigint not null, foreign key (command) references async_command (id))",
+    )
+    .await;
+    back.execute(format!("insert into report values ({referred})")).await;
+    let at = Setting::start(&back, registry()).await;
+    at.drain().await;
+    assert_eq!(at.status(referred).await, Status::Success);
+    assert_eq!(back.number("select count(*) from async_command").await, 1);
+    at.end().await;
+}
+
 /// The sweep removes SUCCESS and KILLED rows past their retention, the type's or the runtime's, with
 /// their failures; DEAD ones stay, and what is unfinished.
 pub async fn the_sweep_removes_ended_rows_past_their_retention<B: Back>(back: B) {

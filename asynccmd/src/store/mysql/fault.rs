@@ -15,6 +15,11 @@ const DEADLOCK: u16 = 1213;
 /// "Running with the … option": read only, or another one.
 const OPTION: u16 = 1290;
 const WRONG_VALUE: u16 = 1366;
+/// A row of somebody's table points to it, by a foreign key; or it points to none.
+const IS_REFERENCED: u16 = 1451;
+const REFERS_TO_NOTHING: u16 = 1452;
+/// The state of what a trigger of the user's signals.
+const SIGNALLED: &str = "45000";
 /// A check of the table's: MySQL's number, and MariaDB's.
 const CHECK: [u16; 2] = [3819, 4025];
 
@@ -76,9 +81,11 @@ fn of_database(error: &sqlx::Error) -> fn(sqlx::Error) -> StoreError {
 pub(super) fn of_one_row(error: &StoreError) -> bool {
     match error {
         StoreError::Database(error @ sqlx::Error::Database(_)) => said(error).is_some_and(|said| {
-            matches!(said.number(), NULL_REFUSED | DUPLICATE | WRONG_VALUE)
-                || CHECK.contains(&said.number())
-                || said.code().is_some_and(|state| state.starts_with("22"))
+            matches!(
+                said.number(),
+                NULL_REFUSED | DUPLICATE | WRONG_VALUE | IS_REFERENCED | REFERS_TO_NOTHING
+            ) || CHECK.contains(&said.number())
+                || said.code().is_some_and(|state| state.starts_with("22") || state == SIGNALLED)
         }),
         StoreError::Database(_) => true,
         _ => false,
