@@ -157,6 +157,7 @@ macro_rules! conformance {
             }
             retention {
                 a_retention_of_zero_deletes_a_success_at_once,
+                a_success_that_cannot_be_deleted_is_kept,
                 the_sweep_removes_ended_rows_past_their_retention,
             }
             operate {
@@ -232,6 +233,7 @@ macro_rules! conformance {
                 deaths_end_a_command_after_max_retry,
                 a_command_with_too_many_deaths_ends_without_a_start,
                 suspects_run_one_at_a_time,
+                a_suspect_waits_for_no_backlog,
                 a_living_instance_keeps_its_commands,
             }
             takeover {

@@ -76,6 +76,8 @@ pub(super) struct Plan {
     /// The last claim failed or took long: until one is answered in time, others are not to wait for it.
     pub(super) slow: bool,
     pub(super) suspects_at: Instant,
+    /// The kinds whose suspects no look has covered since then: no worker was free for them.
+    pub(super) owed: Vec<usize>,
     /// The suspect in the lane, and since when.
     pub(super) lane: Option<(Weak<()>, Instant)>,
     pub(super) turn: usize,
@@ -94,6 +96,7 @@ impl Default for Plan {
             pause: PAUSE.0,
             slow: false,
             suspects_at: now,
+            owed: Vec::new(),
             lane: None,
             turn: 0,
             warned_at: None,

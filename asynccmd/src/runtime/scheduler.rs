@@ -35,6 +35,8 @@ use suspects::SUSPECT_HOLD;
 
 /// After so long without a start a ready row is given back: fast work has turned slow.
 const READY_FOR: Duration = Duration::from_secs(1);
+
+/// One instance's loop, with all that it claims for.
 pub(super) struct Scheduler {
     pub(super) store: Arc<dyn Store>,
     pub(super) registry: Registry,
@@ -177,11 +179,13 @@ impl Scheduler {
 
     async fn claim_all(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
         self.claim_immediate(lease).await?;
-        if !self.stop.is_cancelled() {
-            self.claim_due(lease).await?;
-        }
+        // Before what is due, which takes all the room there is: behind a backlog a suspect would wait for its
+        // end. One at a time they hold up little.
         if !self.stop.is_cancelled() {
             self.claim_suspect(lease).await?;
+        }
+        if !self.stop.is_cancelled() {
+            self.claim_due(lease).await?;
         }
         Ok(())
     }

@@ -379,6 +379,43 @@ pub async fn suspects_run_one_at_a_time<B: Back>(back: B) {
     at.end().await;
 }
 
+/// Behind a backlog that never ends, what was recovered would never run: it is the next one to start.
+pub async fn a_suspect_waits_for_no_backlog<B: Back>(back: B) {
+    let narrow = |builder: RuntimeBuilder| {
+        pools(builder).pool(Pool::new("default").workers(1)).stall_timeout(Duration::from_secs(2))
+    };
+    let at = Setting::start_with(&back, registry(), narrow).await;
+    let mut ids = Vec::new();
+    for text in ["runs", "waits", "waits, too", "recovered"] {
+        ids.push(submit_waits(&at.client(), text.into()).await.unwrap().id());
+        at.gate.until_entered(1).await;
+    }
+    let [_, first, second, recovered] = ids[..] else { unreachable!("four were submitted") };
+    back.execute(format!("update async_command set crash_count = 1 where id = {recovered}")).await;
+    // Looks for suspects that find no worker fall into two heartbeats.
+    let beats = format!(
+        "select {} - {} from async_command_instance where id = {}",
+        B::micros("heartbeat_at"),
+        B::micros("started_at"),
+        at.runtime.instance()
+    );
+    let seen = back.number(&*beats).await;
+    within("two heartbeats", async {
+        let mut again = tokio::time::interval(Duration::from_millis(20));
+        while back.number(&*beats).await < seen + 1_100_000 {
+            again.tick().await;
+        }
+    })
+    .await;
+    at.gate.open(1);
+    at.gate.until_entered(2).await;
+    let statuses = [at.status(recovered).await, at.status(first).await, at.status(second).await];
+    assert_eq!(statuses, [Status::Running, Status::Pending, Status::Pending]);
+    at.gate.open(3);
+    at.drain().await;
+    at.end().await;
+}
+
 /// An instance that lives is never buried, however long its commands run.
 pub async fn a_living_instance_keeps_its_commands<B: Back>(back: B) {
     let stall = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{READY_FOR, Scheduler};
+use super::Scheduler;
 use crate::error::StoreError;
 use crate::ids::Token;
 use crate::runtime::lease::Lease;
@@ -36,24 +36,25 @@ impl Scheduler {
             }
             None => {}
         }
-        if now < self.plan.suspects_at {
+        if now >= self.plan.suspects_at {
+            self.plan.suspects_at = now + self.suspect_poll();
+            self.plan.owed = (0..self.kinds.len()).collect();
+        }
+        // What is left out for want of a worker comes at the next turn with one.
+        let (looked_at, mut reservation) = self.room_for_suspect();
+        if looked_at.is_empty() {
             return Ok(());
         }
-        let (types, mut reservation) = self.room_for_suspect();
-        let (known, mortal) = (self.registry.stored_types(), self.registry.uncompensated_types());
-        // With a type left out for want of a worker, its suspects may be waiting: look again soon.
-        let poll = self.suspect_poll();
-        let again = if types.len() < known.len() { READY_FOR } else { poll };
-        self.plan.suspects_at = now + again.min(poll);
-        if types.is_empty() {
-            return Ok(());
-        }
+        let types: Vec<_> =
+            looked_at.iter().flat_map(|at| self.kinds[*at].types.iter().copied()).collect();
+        let mortal = self.registry.uncompensated_types();
         let token = Token::random();
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
         let claim = store.claim_suspect(lease.instance(), token, &mortal, &types);
         let claim = self.answered(claim, &mut reservation).await;
         let claimed = self.settle(token, claim)?;
+        self.plan.owed.retain(|at| !looked_at.contains(at));
         if let Some(wait) = claimed.next_due {
             self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
         }
@@ -77,16 +78,16 @@ impl Scheduler {
         self.suspect_poll.min(if self.hearing.is_on() { HEARD_POLL } else { UNHEARD_POLL })
     }
 
-    /// The types of which a suspect would start at once, with the room for one, whichever it will be.
-    fn room_for_suspect(&self) -> (Vec<&'static str>, Reservation) {
+    /// The kinds to look at of which a suspect would start at once, with the room for one, whichever it will be.
+    fn room_for_suspect(&self) -> (Vec<usize>, Reservation) {
         let planning = self.rooms.plan(self.who);
-        let fits = |kind: &&Kind| {
+        let fits = |kind: &Kind| {
             kind.limit.is_none_or(|(bound, limit)| planning.is_free(bound, limit))
                 && self.pools[kind.pool].starts_at_once(planning.reserved(kind.pool))
         };
-        let kinds: Vec<_> = self.kinds.iter().filter(fits).collect();
-        let types = kinds.iter().flat_map(|kind| kind.types.iter().copied()).collect();
-        let bounds: BTreeSet<_> = kinds.iter().flat_map(|kind| kind.bounds()).collect();
-        (types, planning.reserve(bounds.into_iter().map(|bound| (bound, 1))))
+        let owed = self.plan.owed.iter().copied();
+        let kinds: Vec<_> = owed.filter(|at| fits(&self.kinds[*at])).collect();
+        let bounds: BTreeSet<_> = kinds.iter().flat_map(|at| self.kinds[*at].bounds()).collect();
+        (kinds, planning.reserve(bounds.into_iter().map(|bound| (bound, 1))))
     }
 }
