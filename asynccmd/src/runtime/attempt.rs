@@ -325,7 +325,8 @@ async fn guard(
     let ended = tokio::select! {
         biased;
         ended = &mut polled => Some(ended),
-        () = cancelled => None,
+        // The cancel may have come after the poll above.
+        () = cancelled => polled.as_mut().now_or_never(),
         () = expired => {
             if let Some(running) = running {
                 running.stop(Stop::Timeout);

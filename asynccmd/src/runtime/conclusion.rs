@@ -63,7 +63,7 @@ pub(super) fn conclude(
             }
             // A fenced row does not take it.
             Some(Stop::Shutdown | Stop::Fenced) => End::Release { wait: Duration::ZERO },
-            // Never run: the threads are going down, or a hook says so, who must not turn in a circle.
+            // Never run: the threads are going down, or a hook says so: it must not spin.
             None => End::Release { wait: NEVER_RUN },
         },
     }
@@ -94,6 +94,16 @@ fn failed(
             },
         )
     });
+    tracing::warn!(
+        id = %row.id,
+        r#type = spec.command_type,
+        kind = %failure.kind,
+        error = failure.message,
+        failures = failure.failures_before + 1,
+        max_retry = failure.max_retry,
+        wait = crate::time::human(wait),
+        "attempt failed; it is tried again"
+    );
     End::Retry { failure: NewFailure { kind, message: failure.message }, wait }
 }
 
