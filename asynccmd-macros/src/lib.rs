@@ -81,7 +81,7 @@ use quote::quote;
 /// | `biz_key = "…"` | empty | the business key, with `{field}` for the payload's fields (of any `Display` type) and `{{`, `}}` for braces |
 /// | `unique` | off | while a command with the same type and business key is unfinished, a submit returns that one. `unique = "until_started"`: only while it is PENDING. Needs `biz_key`. The later submit's payload is dropped, and it says `created: false`; `unique = "until_finished"` is the same as `unique`. Rows that are stored under an alias do not count |
 /// | `aliases("…", …)` | none | further stored types that are routed here: the names that the type had. A `unique` key of a row under one of them is free for the new name, so let those run first where that matters |
-/// | `retention = "…"` | the runtime's | how long finished rows stay; `"0s"` deletes at once |
+/// | `retention = "…"` | the runtime's | how long SUCCESS and KILLED rows stay (DEAD ones wait for an operator); `"0s"` deletes a SUCCESS at once |
 /// | `classify(path)` | all retry | `fn(&E) -> Verdict` on the handler's error: retry, retry in, fatal, cancel |
 /// | `compensate(Undo)` | none | the command that makes up for one that is dead: inserted in the transaction that writes DEAD. Its handler takes `#[payload] dead: Compensation<Payload>` |
 /// | `version = n` | 1 | the version of the payload's shape, 1 to 65535, stored with every row. Raise it with every change of the fields that old rows do not decode as |

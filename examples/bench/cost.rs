@@ -17,8 +17,8 @@ pub(crate) async fn cost(bench: &Bench, report: &mut Report) -> Result<()> {
 
 /// A runtime that has nothing to do.
 async fn idle(bench: &Bench, report: &mut Report) -> Result<()> {
-    // A heartbeat and a recovery round fall into every quarter of a minute: whole ones are counted.
-    let time = Duration::from_secs(15);
+    // Of what comes every quarter of a minute a window of one sees now one, now two: the more, the truer.
+    let time = Duration::from_secs(30);
     let base = bench.server.fresh().await?;
     let snapshot = base.hold_snapshot().await?;
     let builder = Runtime::builder(base.database()).state(Meter::of(0)).state(Arrivals::new().0);

@@ -189,7 +189,8 @@ macro_rules! option_methods {
             self
         }
 
-        /// Keeps commands of one key in one shard, at most 128 characters; an empty one counts as none.
+        /// Gives commands of one key the same `shard` in their rows, at most 128 characters; an empty one counts as
+        /// none. So far it is only stored: it orders and restricts nothing.
         /// Default: the business key, and without one the command's own random identity.
         pub fn shard_key(mut self, key: impl Into<String>) -> Self {
             self.options.shard_key = Some(key.into());

@@ -120,7 +120,8 @@ impl<DB: Database> Line<DB> {
         self
     }
 
-    /// Changes how the connection is opened (MySQL's heartbeats need no such thing), in the place of an earlier change, and replaces an open one.
+    /// Changes how the connection is opened, instead of an earlier change, and closes an open one. MySQL's
+    /// heartbeats need none.
     #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(super) async fn adjust(
         &self,

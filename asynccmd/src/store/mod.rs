@@ -163,7 +163,8 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     // ---- outside of a caller's transaction ------------------------------------------------------
 
-    /// Inserts drafts in a transaction of the store's own, on the callers' pool.
+    /// Inserts drafts in a transaction of the store's own: a single one that is not unique by a connection of the
+    /// store's own, others by the callers' pool.
     async fn insert(&self, drafts: &[Draft]) -> Result<Vec<Inserted>>;
 
     /// PENDING → KILLED, in a transaction of the store's own; see [`Session::cancel`](conn::Session::cancel).

@@ -131,7 +131,7 @@ pub(super) async fn receipts(conn: &mut Wire<'_>, instance: InstanceId) -> Resul
         .collect()
 }
 
-/// Says how many went.
+/// Deletes those that no RUNNING row needs.
 pub(super) async fn drop_receipts(conn: &mut Wire<'_>, tokens: &[Token]) -> Result<()> {
     let drop = sqlx::query(include_str!("sql/receipt_drop.sql")).bind(uuids(tokens));
     conn.execute(drop).await.map(|_| ())
