@@ -18,6 +18,11 @@ pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX).min(LATEST_MICROS)
 }
 
+/// The same back; what is below zero (a row edited by hand) is none.
+pub(crate) fn duration(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
 /// A stored number of microseconds as a time. A number outside of chrono's range (a row edited by
 /// hand) is cut to the nearest time that there is.
 #[cfg(any(feature = "postgres", feature = "sqlite", test))]

@@ -204,8 +204,9 @@ impl RuntimeBuilder {
     }
 
     /// After so long without a heartbeat others may declare this instance dead and take its commands:
-    /// 1 s to 365 days, the same for all instances of a database. Default: 60 s. It limits no job's
-    /// length: the heartbeat, sent every quarter of it, goes on beside the longest.
+    /// 1 s to 365 days. Default: 60 s. It limits no job's length: the heartbeat, sent every quarter of it,
+    /// goes on beside the longest. Of two instances that differ, as during a deploy, each waits for the other as
+    /// long as the longer one says.
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.config.stall_timeout = timeout;
         self

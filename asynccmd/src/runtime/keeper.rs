@@ -42,8 +42,8 @@ impl Watch {
     /// An accepted heartbeat of our own saw these. Returns those that it saw unchanged for at least
     /// the second time since they were first seen so. A heartbeat out of turn does not count: others
     /// have not had the time for one of theirs.
-    /// Each with whether that was for longer than `stall_timeout` by this process's clock.
-    fn accepted(&mut self, peers: &[Peer], in_turn: bool) -> Vec<(Peer, bool)> {
+    /// Each with how many heartbeats in turn have seen it so.
+    fn accepted(&mut self, peers: &[Peer], in_turn: bool) -> Vec<(Peer, u32)> {
         let before = std::mem::take(&mut self.0);
         let mut silent = Vec::new();
         for peer in peers {
@@ -54,8 +54,7 @@ impl Watch {
                 _ => 0,
             };
             if unchanged >= 2 {
-                // Heartbeats in turn are a quarter of `stall_timeout` apart, at least.
-                silent.push((*peer, unchanged > 4));
+                silent.push((*peer, unchanged));
             }
             self.0.insert(peer.id, (peer.heartbeat, unchanged));
         }
@@ -241,12 +240,16 @@ impl Keeper {
         }
     }
 
-    /// Declares these dead, as far as the time goes; each with whether it was silent for long by this
-    /// process's clock. One that takes all of the time is not always the first.
-    async fn bury(&self, mut silent: Vec<(Peer, bool)>) -> Result<(), StoreError> {
+    /// Declares these dead, as far as the time goes; each with how many heartbeats have seen it silent. One that
+    /// takes all of the time is not always the first.
+    async fn bury(&self, mut silent: Vec<(Peer, u32)>) -> Result<(), StoreError> {
         fastrand::shuffle(&mut silent);
-        for (peer, for_long) in silent {
-            match self.store.bury(peer, self.config.stall_timeout, for_long).await {
+        for (peer, unchanged) in silent {
+            // Deploys change the setting: one that beats more slowly than this instance is not dead.
+            let stall = self.config.stall_timeout.max(peer.stall);
+            // By this process's clock; heartbeats in turn are that far apart, at least.
+            let silent_for = self.config.heartbeat_every() * unchanged.saturating_sub(1);
+            match self.store.bury(peer, stall, silent_for >= stall).await {
                 Ok(true) => {
                     tracing::warn!(instance = %peer.id, "an instance has died; its commands are recovered");
                     self.recovery.notify_one();
@@ -320,13 +323,14 @@ impl Keeper {
 mod tests {
     use super::*;
 
-    const SEEN: [Peer; 1] = [Peer { id: InstanceId(7), heartbeat: 100 }];
+    const SEEN: [Peer; 1] =
+        [Peer { id: InstanceId(7), heartbeat: 100, stall: Duration::from_secs(60) }];
 
     #[test]
     fn silence_takes_the_registration_and_two_heartbeats() {
         let mut watch = Watch::begin(&SEEN);
         assert!(watch.accepted(&SEEN, true).is_empty());
-        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], false)]);
+        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], 2)]);
     }
 
     #[test]
@@ -336,7 +340,7 @@ mod tests {
         let alive = [Peer { heartbeat: 101, ..SEEN[0] }];
         assert!(watch.accepted(&alive, true).is_empty());
         assert!(watch.accepted(&alive, true).is_empty());
-        assert_eq!(watch.accepted(&alive, true), [(alive[0], false)]);
+        assert_eq!(watch.accepted(&alive, true), [(alive[0], 2)]);
     }
 
     #[test]
@@ -346,7 +350,7 @@ mod tests {
         watch.restart();
         assert!(watch.accepted(&SEEN, true).is_empty(), "seen");
         assert!(watch.accepted(&SEEN, true).is_empty(), "unchanged once");
-        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], false)]);
+        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], 2)]);
     }
 
     #[test]
@@ -356,7 +360,7 @@ mod tests {
             assert!(watch.accepted(&SEEN, false).is_empty());
         }
         watch.accepted(&SEEN, true);
-        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], false)]);
+        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], 2)]);
     }
 
     #[test]
@@ -377,11 +381,11 @@ mod tests {
     }
 
     #[test]
-    fn long_silence_needs_no_clock_of_the_database() {
+    fn silence_is_counted() {
         let mut watch = Watch::begin(&SEEN);
         for _ in 0..4 {
-            assert!(watch.accepted(&SEEN, true).iter().all(|(_, silent)| !silent));
+            watch.accepted(&SEEN, true);
         }
-        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], true)]);
+        assert_eq!(watch.accepted(&SEEN, true), [(SEEN[0], 5)]);
     }
 }

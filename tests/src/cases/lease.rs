@@ -418,12 +418,20 @@ pub async fn a_suspect_waits_for_no_backlog<B: Back>(back: B) {
 
 /// An instance that lives is never buried, however long its commands run.
 pub async fn a_living_instance_keeps_its_commands<B: Back>(back: B) {
-    let stall = Duration::from_secs(1);
-    let quickly = |builder: RuntimeBuilder| pools(builder).stall_timeout(stall);
-    let one = Setting::start_with(&back, registry(), quickly).await;
+    let quick = Duration::from_secs(1);
+    // Also beside one that beats more often, as while a deploy changes the setting.
+    let slow = Duration::from_secs(60);
+    for stall in [quick, slow] {
+        is_kept(&back, stall, quick).await;
+    }
+}
+
+async fn is_kept<B: Back>(back: &B, stall: Duration, of_the_other: Duration) {
+    let with = |stall| move |builder: RuntimeBuilder| pools(builder).stall_timeout(stall);
+    let one = Setting::start_with(back, registry(), with(stall)).await;
     let id = submit_blocks(&one.client()).await.unwrap().id();
     one.gate.until_entered(1).await;
-    let two = Setting::start_with(&back, registry(), quickly).await;
+    let two = Setting::start_with(back, registry(), with(of_the_other)).await;
     // Three times the stall timeout of two's own heartbeats: time enough to bury.
     let beats = format!(
         "select {} - {} from async_command_instance where id = {}",

@@ -247,6 +247,8 @@ pub(crate) struct Peer {
     pub id: InstanceId,
     /// Its heartbeat on the database's clock, in the store's own unit: compared for equality only.
     pub heartbeat: i64,
+    /// Its own `stall_timeout`: so much silence of it says nothing.
+    pub stall: Duration,
 }
 
 /// A claim round on record.

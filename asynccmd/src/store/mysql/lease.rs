@@ -6,7 +6,7 @@ use sqlx::{Connection as _, MySqlConnection, Row as _};
 
 use crate::ids::InstanceId;
 use crate::store::model::Peer;
-use crate::time::micros;
+use crate::time::{duration, micros};
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
@@ -14,11 +14,13 @@ pub(super) async fn register(
     conn: &mut MySqlConnection,
     instance: InstanceId,
     name: &str,
+    stall: Duration,
 ) -> Result<Vec<Peer>> {
     let mut tx = conn.begin().await?;
     sqlx::query(include_str!("sql/instance_insert.sql"))
         .bind(instance.0)
         .bind(name)
+        .bind(micros(stall))
         .execute(&mut *tx)
         .await?;
     let peers = peers(&mut tx, instance).await?;
@@ -47,7 +49,10 @@ async fn peers(conn: &mut MySqlConnection, instance: InstanceId) -> Result<Vec<P
         .fetch_all(conn)
         .await?
         .iter()
-        .map(|row| Ok(Peer { id: InstanceId(row.try_get(0)?), heartbeat: row.try_get(1)? }))
+        .map(|row| {
+            let (id, stall): (i64, i64) = (row.try_get(0)?, row.try_get(2)?);
+            Ok(Peer { id: InstanceId(id), heartbeat: row.try_get(1)?, stall: duration(stall) })
+        })
         .collect()
 }
 

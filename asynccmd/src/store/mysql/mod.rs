@@ -338,9 +338,9 @@ impl Store for MySqlStore {
         &self,
         instance: InstanceId,
         name: &str,
-        _stall: Duration,
+        stall: Duration,
     ) -> Result<Vec<Peer>> {
-        on!(self.lease, DEADLINE, lease::register, instance, name)
+        on!(self.lease, DEADLINE, lease::register, instance, name, stall)
     }
 
     async fn heartbeat(

@@ -8,7 +8,7 @@ use super::rows::Stamp;
 use super::wire::Wire;
 use crate::ids::InstanceId;
 use crate::store::model::Peer;
-use crate::time::micros;
+use crate::time::{duration, micros};
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
@@ -16,8 +16,10 @@ pub(super) async fn register(
     conn: &mut Wire<'_>,
     instance: InstanceId,
     name: &str,
+    stall: Duration,
 ) -> Result<Vec<Peer>> {
-    conn.rows(sqlx::query(include_str!("sql/instance_insert.sql")).bind(instance.0).bind(name))
+    let insert = sqlx::query(include_str!("sql/instance_insert.sql"));
+    conn.rows(insert.bind(instance.0).bind(name).bind(micros(stall)))
         .await?
         .iter()
         .map(|row| peer(row, 0))
@@ -40,10 +42,11 @@ pub(super) async fn heartbeat(
     Ok(lease.then_some(peers))
 }
 
-/// A row of (id, heartbeat) from `at` on.
+/// A row of (id, heartbeat, stall timeout) from `at` on.
 fn peer(row: &sqlx::postgres::PgRow, at: usize) -> Result<Peer> {
     let Stamp(heartbeat) = row.try_get(at + 1)?;
-    Ok(Peer { id: InstanceId(row.try_get(at)?), heartbeat })
+    let stall = duration(row.try_get(at + 2)?);
+    Ok(Peer { id: InstanceId(row.try_get(at)?), heartbeat, stall })
 }
 
 pub(super) async fn bury(

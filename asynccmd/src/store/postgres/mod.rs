@@ -275,11 +275,11 @@ impl Store for PostgresStore {
         stall: Duration,
     ) -> Result<Vec<Peer>> {
         if self.pooler {
-            return on!(self.lease, DEADLINE, lease::register, instance, name);
+            return on!(self.lease, DEADLINE, lease::register, instance, name, stall);
         }
         // To come in is worth a wait: nothing else is late by it.
         self.lease.adjust(|options| given_up(options, GIVEN_UP)).await;
-        let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
+        let peers = on!(self.lease, DEADLINE, lease::register, instance, name, stall)?;
         // A heartbeat gives up by itself before its deadline, a quarter of `stall`: given up from
         // outside, it would go on waiting in the server, and be written for nobody.
         self.lease.adjust(move |options| given_up(options, GIVEN_UP.min(stall / 5))).await;

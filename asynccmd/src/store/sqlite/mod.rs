@@ -248,7 +248,7 @@ impl Store for SqliteStore {
     ) -> Result<Vec<Peer>> {
         // To come in is worth a wait: nothing else is late by it.
         self.lease.adjust(|options| options.busy_timeout(BUSY)).await;
-        let peers = on!(self.lease, DEADLINE, lease::register, instance, name)?;
+        let peers = on!(self.lease, DEADLINE, lease::register, instance, name, stall)?;
         // A heartbeat gives up by itself before its deadline, a quarter of `stall`: given up from
         // outside, its connection would go on waiting for the lock, and take it, for nobody.
         self.lease.adjust(move |options| options.busy_timeout(BUSY.min(stall / 5))).await;

@@ -5,6 +5,7 @@ with beat as (
     update async_command_instance set heartbeat_at = statement_timestamp() where id = $1
     returning id, heartbeat_at
 )
-select true, id, heartbeat_at from beat
+select true, id, heartbeat_at, 0::bigint from beat
 union all
-select false, id, heartbeat_at from async_command_instance where id <> $1
+select false, id, heartbeat_at, coalesce((meta ->> 'stall')::bigint, 60000000)
+from async_command_instance where id <> $1

@@ -1,3 +1,4 @@
 -- The other instances.
 -- ?1 instance
-select id, heartbeat_at from async_command_instance where id <> ?1
+select id, heartbeat_at, coalesce(json_extract(meta, '$.stall'), 60000000)
+from async_command_instance where id <> ?1
