@@ -198,6 +198,7 @@ macro_rules! conformance {
             hooks {
                 hooks_nest_in_their_order_and_see_every_end,
                 a_hook_may_decide_in_the_handlers_place,
+                a_plain_handler_that_its_hook_gives_up_is_waited_for,
                 on_dead_hooks_are_called_after_the_commit,
             }
             shutdown {

@@ -4,6 +4,7 @@
 //! handler does (return, fail, panic, hang past its timeout), its row leaves RUNNING only after its
 //! code has stopped: after the future is dropped, or the function has returned.
 
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use super::completer::{Ends, Finished};
@@ -264,10 +266,15 @@ impl Attempt {
                 guard(hooked(next), Some(running), None).await
             }
             Handler::Blocking(call) => {
-                let handler = Box::pin(blocking(*spec, call, stored, Arc::clone(ctx)));
+                // Never left early, not even by a hook that drops it: its thread would go on while the row says
+                // that it has ended.
+                let (leaves, left) = oneshot::channel();
+                let handler = Box::pin(blocking(*spec, call, stored, Arc::clone(ctx), leaves));
                 let next = Next { hooks: &self.hooks, ctx, handler };
-                // Never dropped early: its thread would go on while the row says that it has ended.
-                guard(hooked(next), None, None).await
+                let done = guard(hooked(next), None, None).await;
+                // Nothing is ever sent: what is waited for is its drop.
+                let _ = left.await;
+                done
             }
         }
     }
@@ -279,15 +286,20 @@ fn hooked(next: Next<'_>) -> BoxFuture<'_, Done> {
     Box::pin(async move { next.run().await })
 }
 
-/// Runs a plain function on the pool's blocking threads.
+/// Runs a plain function on the pool's blocking threads; `leaves` is dropped when it has returned, or never will
+/// have been called.
 async fn blocking(
     spec: CommandSpec,
     call: fn(&str, &Context) -> Result<Done, PrepareError>,
     stored: Stored,
     ctx: Arc<Context>,
+    leaves: oneshot::Sender<Infallible>,
 ) -> Done {
     let span = tracing::Span::current();
-    let run = move || span.in_scope(|| stored.read(&spec, |payload| call(payload, &ctx)));
+    let run = move || {
+        let _leaves = leaves;
+        span.in_scope(|| stored.read(&spec, |payload| call(payload, &ctx)))
+    };
     match tokio::task::spawn_blocking(run).await {
         Ok(Ok(done)) => done,
         Ok(Err(error)) => error.into(),

@@ -9,7 +9,8 @@ use asynccmd::{
 };
 use tokio::sync::mpsc;
 
-use crate::harness::{Back, Log, within};
+use crate::gate::Gate;
+use crate::harness::{Back, Log, until_row, within};
 use crate::setting::Setting;
 
 #[command(
@@ -35,8 +36,15 @@ fn play_plain(how: String, #[state] log: Log, ctx: &Context) -> Result<u32, Comm
     Ok(7)
 }
 
+/// Holds its thread.
+#[command(type = "hooks.blocks", mode = "async_pool", biz_key = "blocks", max_retry = 1)]
+fn block(#[state] gate: Gate) -> Result<(), CommandError> {
+    gate.pass_blocking();
+    Ok(())
+}
+
 fn registry() -> Registry {
-    Registry::builder().add::<Play>().add::<PlayPlain>().build()
+    Registry::builder().add::<Play>().add::<PlayPlain>().add::<Block>().build()
 }
 
 type Notes = Arc<Mutex<Vec<String>>>;
@@ -137,6 +145,38 @@ pub async fn a_hook_may_decide_in_the_handlers_place<B: Back>(back: B) {
     let mut called = at.log.texts();
     called.sort();
     assert_eq!(called, ["error", "ok"], "the others were not called");
+    at.end().await;
+}
+
+/// A function cannot be stopped from outside: its row says that it runs until it has returned, also where a hook
+/// waits no longer.
+pub async fn a_plain_handler_that_its_hook_gives_up_is_waited_for<B: Back>(back: B) {
+    let limit = Duration::from_millis(50);
+    let (gives_up, mut given_up) = mpsc::unbounded_channel();
+    let at = Setting::start_with(&back, registry(), |builder| {
+        builder.around(move |ctx, next| {
+            let gives_up = gives_up.clone();
+            Box::pin(async move {
+                if ctx.biz_key() != "blocks" {
+                    return next.run().await;
+                }
+                let done = tokio::time::timeout(limit, next.run()).await;
+                gives_up.send(ctx.id()).unwrap();
+                done.unwrap_or(Done::TimedOut(limit))
+            })
+        })
+    })
+    .await;
+    let id = submit_block(&at.client()).await.unwrap().id();
+    at.gate.until_entered(1).await;
+    assert_eq!(within("the hook", given_up.recv()).await, Some(id));
+    // An end that comes later has been written: so would this one's.
+    let other = submit_play(&at.client(), "ok".into()).await.unwrap().id();
+    until_row(&at.client(), other, |row| row.status == Status::Success).await;
+    assert_eq!(at.status(id).await, Status::Running);
+    at.gate.open(1);
+    at.drain().await;
+    assert_eq!(at.death(id).await.0, FailureKind::Timeout);
     at.end().await;
 }
 
