@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::pulse::Trouble;
 use crate::ids::CommandId;
 use crate::store::Store;
-use crate::store::model::RetentionRules;
+use crate::store::model::{RetentionRules, Sweep};
 
 /// The rows looked at in one step.
 const STEP: usize = 2000;
@@ -19,6 +19,8 @@ const STEP: usize = 2000;
 const PACE: Duration = Duration::from_secs(1);
 /// Between two walks through the table.
 const REST: Duration = Duration::from_secs(60);
+/// Before a smaller step, after one with a row in it that cannot be deleted.
+const SPLIT: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(
     store: Arc<dyn Store>,
@@ -26,19 +28,31 @@ pub(super) async fn run(
     trouble: Arc<Trouble>,
     stop: CancellationToken,
 ) {
-    let mut position = CommandId(0);
+    let (mut position, mut step) = (CommandId(0), STEP);
     loop {
-        let wait = match store.sweep(position, STEP, &rules).await {
+        let wait = match store.sweep(position, step, &rules).await {
             Ok(sweep) => {
                 if sweep.deleted > 0 {
                     tracing::debug!(commands = sweep.deleted, "removed past their retention");
                 }
+                step = (2 * step).min(STEP);
                 position = sweep.next.unwrap_or(CommandId(0));
                 if sweep.next.is_some() { PACE } else { REST }
             }
+            // A row that a table of the user's refers to stays, and keeps none of the others.
+            Err(error) if !error.is_transient() && step > 1 => {
+                step /= 2;
+                SPLIT
+            }
             Err(error) => {
                 trouble.met("retention", &error);
-                REST
+                match store.sweep(position, step, &RetentionRules::NONE).await {
+                    Ok(Sweep { next: Some(next), .. }) if !error.is_transient() => {
+                        position = next;
+                        SPLIT
+                    }
+                    _ => REST,
+                }
             }
         };
         if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {

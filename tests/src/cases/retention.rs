@@ -37,6 +37,9 @@ async fn default(text: String) -> Result<(), CommandError> {
     Ok(())
 }
 
+/// A table of somebody's whose rows refer to commands.
+const REPORT: &str = "create table report (command bigint not null, foreign key (command) references async_command (id))";
+
 fn registry() -> Registry {
     Registry::builder().add::<Unkept>().add::<Hour>().add::<Usual>().build()
 }
@@ -67,10 +70,7 @@ pub async fn a_success_that_cannot_be_deleted_is_kept<B: Back>(back: B) {
     let texts = (0..20).map(|n| Unkept { text: format!("{n}") });
     let referred = submit_none(&client, "referred to".into()).await.unwrap().id();
     client.submit_all::<Unkept>(&client, texts).await.unwrap();
-    back.execute(
-        "create table report (command bigint not null, foreign key (command) references async_command (id))",
-    )
-    .await;
+    back.execute(REPORT).await;
     back.execute(format!("insert into report values ({referred})")).await;
     let at = Setting::start(&back, registry()).await;
     at.drain().await;
@@ -85,7 +85,7 @@ pub async fn the_sweep_removes_ended_rows_past_their_retention<B: Back>(back: B)
     let at = Setting::start(&back, registry()).await;
     let client = at.client();
     let mut old = Vec::new();
-    for text in ["ok", "killed", "dies"] {
+    for text in ["referred to", "ok", "killed", "dies"] {
         old.push(submit_hour(&client, text.into()).await.unwrap().id());
     }
     let fresh = submit_hour(&client, "fresh".into()).await.unwrap().id();
@@ -101,7 +101,11 @@ pub async fn the_sweep_removes_ended_rows_past_their_retention<B: Back>(back: B)
             B::later("finished_at", hours * -3_600_000_000)
         )
     };
-    back.execute(hours(&format!("{},{},{},{default}", old[0], old[1], old[2]), 2)).await;
+    // The oldest of all cannot go, and must keep none of the others.
+    let kept = old.remove(0);
+    back.execute(REPORT).await;
+    back.execute(format!("insert into report values ({kept})")).await;
+    back.execute(hours(&format!("{kept},{},{},{},{default}", old[0], old[1], old[2]), 2)).await;
     back.execute(hours(&older.to_string(), 48)).await;
     for id in [old[0], old[2]] {
         back.execute(format!(
@@ -113,8 +117,9 @@ pub async fn the_sweep_removes_ended_rows_past_their_retention<B: Back>(back: B)
 
     let day = Duration::from_secs(24 * 3600);
     let at = Setting::start_with(&back, registry(), |builder| builder.retention(day)).await;
-    until_number(&back, "select count(*) from async_command", 4).await;
+    until_number(&back, "select count(*) from async_command", 5).await;
     for (id, status) in [
+        (kept, Status::Success),
         (old[2], Status::Dead),
         (fresh, Status::Success),
         (default, Status::Success),

@@ -334,6 +334,11 @@ pub(crate) struct RetentionRules {
     pub by_type: Vec<(&'static str, Duration)>,
 }
 
+impl RetentionRules {
+    /// Everything stays.
+    pub(crate) const NONE: Self = Self { default: Duration::MAX, by_type: Vec::new() };
+}
+
 /// What a retention step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sweep {

@@ -16,9 +16,11 @@ const DEADLOCK: u16 = 1213;
 const OPTION: u16 = 1290;
 const WRONG_VALUE: u16 = 1366;
 /// A row of somebody's table points to it, by a foreign key; or it points to none.
-const IS_REFERENCED: u16 = 1451;
-const REFERS_TO_NOTHING: u16 = 1452;
-/// The state of what a trigger of the user's signals.
+/// Each has another number for those who may not see the other table.
+const IS_REFERENCED: [u16; 2] = [1451, 1217];
+const REFERS_TO_NOTHING: [u16; 2] = [1452, 1216];
+/// What a trigger of the user's signals, and the state of that unless it says another one.
+const SIGNAL: u16 = 1644;
 const SIGNALLED: &str = "45000";
 /// A check of the table's: MySQL's number, and MariaDB's.
 const CHECK: [u16; 2] = [3819, 4025];
@@ -81,10 +83,8 @@ fn of_database(error: &sqlx::Error) -> fn(sqlx::Error) -> StoreError {
 pub(super) fn of_one_row(error: &StoreError) -> bool {
     match error {
         StoreError::Database(error @ sqlx::Error::Database(_)) => said(error).is_some_and(|said| {
-            matches!(
-                said.number(),
-                NULL_REFUSED | DUPLICATE | WRONG_VALUE | IS_REFERENCED | REFERS_TO_NOTHING
-            ) || CHECK.contains(&said.number())
+            matches!(said.number(), NULL_REFUSED | DUPLICATE | WRONG_VALUE | SIGNAL)
+                || [CHECK, IS_REFERENCED, REFERS_TO_NOTHING].as_flattened().contains(&said.number())
                 || said.code().is_some_and(|state| state.starts_with("22") || state == SIGNALLED)
         }),
         StoreError::Database(_) => true,
