@@ -78,6 +78,8 @@ pub(super) struct Plan {
     pub(super) suspects_at: Instant,
     /// The kinds whose suspects no look has covered since then: no worker was free for them.
     pub(super) owed: Vec<usize>,
+    /// What is due goes before the next suspect.
+    pub(super) due_first: bool,
     /// The suspect in the lane, and since when.
     pub(super) lane: Option<(Weak<()>, Instant)>,
     pub(super) turn: usize,
@@ -97,6 +99,7 @@ impl Default for Plan {
             slow: false,
             suspects_at: now,
             owed: Vec::new(),
+            due_first: false,
             lane: None,
             turn: 0,
             warned_at: None,

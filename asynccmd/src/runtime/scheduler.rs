@@ -179,12 +179,16 @@ impl Scheduler {
 
     async fn claim_all(&mut self, lease: &Arc<Lease>) -> Result<(), StoreError> {
         self.claim_immediate(lease).await?;
-        // Before what is due, which takes all the room there is: behind a backlog a suspect would wait for its
-        // end. One at a time they hold up little.
+        // What is due takes all the room there is: behind a backlog a suspect would wait for its end. Behind
+        // suspects that are many, or whose claim fails, what is due would wait for theirs: by turns.
+        let due_first = self.plan.due_first;
+        if due_first && !self.stop.is_cancelled() {
+            self.claim_due(lease).await?;
+        }
         if !self.stop.is_cancelled() {
             self.claim_suspect(lease).await?;
         }
-        if !self.stop.is_cancelled() {
+        if !due_first && !self.stop.is_cancelled() {
             self.claim_due(lease).await?;
         }
         Ok(())
@@ -267,6 +271,7 @@ impl Scheduler {
             if asked.is_empty() {
                 return Ok(());
             }
+            self.plan.due_first = false;
             let reservation = planning.reserve(asked.iter().flat_map(|(who, room)| {
                 self.kinds[*who].bounds().map(move |bound| (bound, *room))
             }));
@@ -340,6 +345,10 @@ impl Scheduler {
                 Some((_, since)) => *since + SUSPECT_HOLD,
                 None => self.plan.suspects_at,
             });
+        }
+        if !self.plan.owed.is_empty() {
+            // Room that another database frees wakes nobody here who has nothing due.
+            at = at.min(now + READY_FOR);
         }
         if self.pools.iter().any(|pool| pool.has_ready()) {
             at = at.min(now + READY_FOR / 4);

@@ -48,17 +48,19 @@ impl Scheduler {
         let types: Vec<_> =
             looked_at.iter().flat_map(|at| self.kinds[*at].types.iter().copied()).collect();
         let mortal = self.registry.uncompensated_types();
+        self.plan.due_first = true;
         let token = Token::random();
         self.ledger.claiming(token);
         let store = Arc::clone(&self.store);
         let claim = store.claim_suspect(lease.instance(), token, &mortal, &types);
         let claim = self.answered(claim, &mut reservation).await;
         let claimed = self.settle(token, claim)?;
-        self.plan.owed.retain(|at| !looked_at.contains(at));
         if let Some(wait) = claimed.next_due {
             self.plan.suspects_at = self.plan.suspects_at.min(Instant::now() + wait);
         }
         if claimed.rows.is_empty() {
+            self.plan.owed.retain(|at| !looked_at.contains(at));
+            self.plan.due_first = false;
             drop(reservation);
         } else {
             let lane = Arc::new(());
