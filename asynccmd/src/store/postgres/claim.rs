@@ -1,10 +1,11 @@
 //! PENDING → RUNNING, and the receipts of it.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use sqlx::Row as _;
-use sqlx::postgres::PgRow;
+use foldhash::{HashMap, HashMapExt as _};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{Postgres, Row as _};
 
 use super::rows::{self, Stamp, limit, uuid, uuids};
 use super::trail::{Mark, Taken, Trails};
@@ -24,33 +25,30 @@ pub(super) async fn claim(
 ) -> Result<Claim> {
     let now = Instant::now();
     let asked = Asked::new(wants, trails, now);
-    let rows = conn
-        .rows(
-            sqlx::query(include_str!("sql/claim_due.sql"))
-                .bind(instance.0)
-                .bind(uuid(token))
-                .bind(asked.types)
-                .bind(asked.heads)
-                .bind(asked.tails)
-                .bind(asked.rooms)
-                .bind(&asked.go_on)
-                .bind(asked.dues)
-                .bind(asked.ids),
-        )
-        .await?;
-    let Some(Answer { mut rows, next_due }) = Answer::read(&rows)? else {
+    let claim = sqlx::query(include_str!("sql/claim_due.sql"))
+        .bind(instance.0)
+        .bind(uuid(token))
+        .bind(asked.types)
+        .bind(asked.heads)
+        .bind(asked.tails)
+        .bind(asked.rooms)
+        .bind(&asked.go_on)
+        .bind(asked.dues)
+        .bind(asked.ids);
+    let want_of = |row: &ClaimedRow| asked.want_of.get(&*row.stored_type).copied();
+    let Some(Answer { mut rows, next_due }) = Answer::of(conn, claim, want_of).await? else {
         return Ok(Claim::NoLease);
     };
     let mut taken = vec![Taken::default(); asked.wants.len()];
-    for ((level, due, id), row) in &rows {
-        if let Some(at) = asked.want_of.get(&*row.stored_type) {
+    for ((want, level, due, id), _) in &rows {
+        if let Some(at) = want {
             taken[*at].row(*level, Mark { due: *due, id: *id });
         }
     }
     for ((want, went_on), taken) in asked.wants.iter().zip(&asked.go_on).zip(&taken) {
         trails.claimed(want, *went_on, taken, now);
     }
-    rows.sort_by_key(|(order, row)| (asked.want_of.get(&*row.stored_type).copied(), *order));
+    rows.sort_by_key(|(order, _)| *order);
     let whole = !asked.go_on.contains(&true);
     Ok(Claim::Rows { rows: just_rows(rows), next_due, whole, dead: Vec::new() })
 }
@@ -62,16 +60,14 @@ pub(super) async fn claim_ids(
     types: &[&'static str],
     ids: &[CommandId],
 ) -> Result<Claim> {
-    let rows = conn
-        .rows(
-            sqlx::query(include_str!("sql/claim_ids.sql"))
-                .bind(instance.0)
-                .bind(uuid(token))
-                .bind(types)
-                .bind(numbers(ids)),
-        )
-        .await?;
-    let Some(Answer { mut rows, .. }) = Answer::read(&rows)? else { return Ok(Claim::NoLease) };
+    let claim = sqlx::query(include_str!("sql/claim_ids.sql"))
+        .bind(instance.0)
+        .bind(uuid(token))
+        .bind(types)
+        .bind(numbers(ids));
+    let Some(Answer { mut rows, .. }) = Answer::of(conn, claim, |_| None).await? else {
+        return Ok(Claim::NoLease);
+    };
     rows.sort_by_key(|(order, _)| *order);
     Ok(Claim::Rows { rows: just_rows(rows), next_due: None, whole: true, dead: Vec::new() })
 }
@@ -109,16 +105,13 @@ pub(super) async fn claim_suspect(
             .collect::<Result<_>>()?;
     }
     if due {
-        let rows = conn
-            .rows(
-                sqlx::query(include_str!("sql/claim_suspect.sql"))
-                    .bind(instance.0)
-                    .bind(uuid(token))
-                    .bind(types),
-            )
-            .await?;
+        let claim = sqlx::query(include_str!("sql/claim_suspect.sql"))
+            .bind(instance.0)
+            .bind(uuid(token))
+            .bind(types);
         // A lease that is lost since the probe brings no rows; the next claim says so.
-        claimed = Answer::read(&rows)?.map(|answer| just_rows(answer.rows)).unwrap_or_default();
+        let answer = Answer::of(conn, claim, |_| None).await?;
+        claimed = answer.map(|answer| just_rows(answer.rows)).unwrap_or_default();
     }
     Ok(Claim::Rows { rows: claimed, next_due, whole: true, dead })
 }
@@ -212,8 +205,8 @@ impl<'w> Asked<'w> {
     }
 }
 
-/// A claimed row and what orders it.
-type Ordered = ((i16, Stamp, i64), ClaimedRow);
+/// A claimed row and what orders it: its want, level, due time and number.
+type Ordered = ((Option<usize>, i16, Stamp, i64), ClaimedRow);
 
 fn just_rows(rows: Vec<Ordered>) -> Vec<ClaimedRow> {
     rows.into_iter().map(|(_, row)| row).collect()
@@ -226,22 +219,34 @@ struct Answer {
 }
 
 impl Answer {
-    /// None without the instance's lease.
-    fn read(rows: &[PgRow]) -> Result<Option<Self>> {
-        // Every row says it, and without a claimed one there is one of nulls.
-        let Some(first) = rows.first() else { return Ok(None) };
-        if !first.try_get::<bool, _>(14)? {
-            return Ok(None);
-        }
-        let next: Option<Stamp> = first.try_get(15)?;
-        let now: Stamp = first.try_get(16)?;
-        let mut claimed = Vec::with_capacity(rows.len());
-        if first.try_get::<Option<i64>, _>(0)?.is_some() {
-            for row in rows {
-                claimed.push((rows::claim_order(row)?, rows::claimed(row)?));
+    /// None without the instance's lease. Rows are decoded while the server claims the next ones: the claims
+    /// of an instance follow one another, so that whatever is done between two of them is a wait.
+    async fn of(
+        conn: &mut Wire<'_>,
+        claim: Query<'_, Postgres, PgArguments>,
+        want_of: impl Fn(&ClaimedRow) -> Option<usize> + Send + Sync,
+    ) -> Result<Option<Self>> {
+        let mut answer: Option<Self> = None;
+        conn.each(claim, |row| {
+            // Every row says it, and without a claimed one there is one of nulls.
+            let known = match &mut answer {
+                Some(known) => known,
+                None if !row.try_get::<bool, _>(14)? => return Ok(()),
+                None => {
+                    let (next, now): (Option<Stamp>, Stamp) = (row.try_get(15)?, row.try_get(16)?);
+                    let next_due = next.map(|next| next.since(now));
+                    answer.insert(Self { rows: Vec::new(), next_due })
+                }
+            };
+            if row.try_get::<Option<i64>, _>(0)?.is_some() {
+                let claimed = rows::claimed(row)?;
+                let (level, due, id) = rows::claim_order(row)?;
+                known.rows.push(((want_of(&claimed), level, due, id), claimed));
             }
-        }
-        Ok(Some(Self { rows: claimed, next_due: next.map(|next| next.since(now)) }))
+            Ok(())
+        })
+        .await?;
+        Ok(answer)
     }
 }
 

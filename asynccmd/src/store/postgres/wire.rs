@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use futures_util::TryStreamExt as _;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgPool, PgRow};
 use sqlx::query::Query;
@@ -87,6 +88,22 @@ impl<'c> Wire<'c> {
         let rows = query.persistent(false).fetch_all(&mut *tx.tx).await?;
         tx.commit().await?;
         Ok(rows)
+    }
+
+    /// Hands each row over as it comes, while the server makes the next ones.
+    pub(super) async fn each(
+        &mut self,
+        query: Query<'_, Postgres, PgArguments>,
+        mut read: impl FnMut(&PgRow) -> Result<()> + Send,
+    ) -> Result<()> {
+        if !self.is_to_begin() {
+            let mut rows = query.persistent(self.keeps()).fetch(&mut *self.conn);
+            while let Some(row) = rows.try_next().await? {
+                read(&row)?;
+            }
+            return Ok(());
+        }
+        self.rows(query).await?.iter().try_for_each(read)
     }
 
     /// The first row.
