@@ -18,7 +18,7 @@ pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX).min(LATEST_MICROS)
 }
 
-/// The same back; what is below zero (a row edited by hand) is none.
+/// A number of microseconds as a duration; below zero (a time that is over, a row edited by hand) it is none.
 pub(crate) fn duration(micros: i64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }

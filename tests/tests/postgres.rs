@@ -1,8 +1,8 @@
 //! Every case on PostgreSQL, and what PostgreSQL alone has: row locks, isolation levels, plans.
 
 use asynccmd::{
-    Client, CommandError, CommandId, Context, Pool, Registry, Runtime, SchemaError, StartError,
-    Status, StoreError, SubmitError, command,
+    Client, CommandError, CommandId, Context, FailureKind, Pool, Registry, Runtime, SchemaError,
+    StartError, Status, StoreError, SubmitError, command,
 };
 use asynccmd_tests::gate::Gate;
 use asynccmd_tests::harness::{Back as _, Log, OnPostgres, row, until_row};
@@ -42,8 +42,18 @@ async fn latest(key: String, #[state] gate: Gate) -> Result<(), CommandError> {
     Err(format!("{key} fails").into())
 }
 
+/// Ends itself in a transaction that fails afterwards, and passes over the error.
+#[command(type = "postgres.spoils", mode = "async_pool", max_retry = 1)]
+async fn spoil(ctx: &Context) -> Result<(), CommandError> {
+    let mut tx = ctx.client().begin::<Postgres>().await?;
+    ctx.finish_in(&mut tx, ()).await?;
+    sqlx::query("select 1 / 0").execute(&mut *tx).await.unwrap_err();
+    tx.commit().await?;
+    Ok(())
+}
+
 fn registry() -> Registry {
-    Registry::builder().add::<Note>().add::<Once>().add::<Latest>().build()
+    Registry::builder().add::<Note>().add::<Once>().add::<Latest>().add::<Spoil>().build()
 }
 
 async fn refused(pool: &PgPool) -> StoreError {
@@ -307,6 +317,19 @@ async fn a_failed_transaction_does_not_commit_without_a_word() {
     let error = tx.commit().await.unwrap_err();
     assert!(matches!(error, StoreError::TransactionAborted(_)), "{error}");
     assert_eq!(back.number("select count(*) from async_command where status = 'PENDING'").await, 1);
+}
+
+/// Nor one in which a handler has ended its command: that is no success without its effects.
+#[tokio::test]
+async fn an_end_in_a_failed_transaction_is_no_success() {
+    let back = OnPostgres::create().await;
+    let at = Setting::start(&back, registry()).await;
+    let id = submit_spoil(&at.client()).await.unwrap().id();
+    at.drain().await;
+    let (kind, error) = at.death(id).await;
+    assert_eq!(kind, FailureKind::Error);
+    assert!(error.contains("abort"), "{error}");
+    at.end().await;
 }
 
 /// What a cancelled `begin` leaves on a connection of the pool: a transaction that sqlx knows nothing of.

@@ -199,7 +199,10 @@ impl Completer {
                             due.push(finished.command_type);
                         }
                         // Due later: this scheduler is to learn when.
-                        Status::Pending => due_here.extend(self.position(&finished)),
+                        Status::Pending => {
+                            log_retried(&finished);
+                            due_here.extend(self.position(&finished));
+                        }
                         _ => {}
                     }
                 }
@@ -311,6 +314,20 @@ fn refused(finished: &mut Finished, why: &str) {
             not_compensated(id, failure, why);
         }
         end => *end = End::Release { wait: REFUSED },
+    }
+}
+
+fn log_retried(finished: &Finished) {
+    if let End::Retry { failure, wait } = &finished.ending.end {
+        tracing::warn!(
+            id = %finished.ending.id,
+            r#type = finished.command_type,
+            run_no = finished.ending.run_no,
+            kind = %failure.kind,
+            error = failure.message,
+            wait = crate::time::human(*wait),
+            "the attempt failed; it is tried again"
+        );
     }
 }
 

@@ -94,16 +94,6 @@ fn failed(
             },
         )
     });
-    tracing::warn!(
-        id = %row.id,
-        r#type = spec.command_type,
-        kind = %failure.kind,
-        error = failure.message,
-        failures = failure.failures_before + 1,
-        max_retry = failure.max_retry,
-        wait = crate::time::human(wait),
-        "attempt failed; it is tried again"
-    );
     End::Retry { failure: NewFailure { kind, message: failure.message }, wait }
 }
 

@@ -46,12 +46,14 @@ pub(super) async fn run(
             }
             Err(error) => {
                 trouble.met("retention", &error);
-                match store.sweep(position, step, &RetentionRules::NONE).await {
-                    Ok(Sweep { next: Some(next), .. }) if !error.is_transient() => {
-                        position = next;
-                        SPLIT
-                    }
-                    _ => REST,
+                if !error.is_transient()
+                    && let Ok(Sweep { next: Some(next), .. }) =
+                        store.sweep(position, step, &RetentionRules::NONE).await
+                {
+                    position = next;
+                    SPLIT
+                } else {
+                    REST
                 }
             }
         };

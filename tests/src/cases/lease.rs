@@ -393,20 +393,7 @@ pub async fn a_suspect_waits_for_no_backlog<B: Back>(back: B) {
     let [_, first, second, recovered] = ids[..] else { unreachable!("four were submitted") };
     back.execute(format!("update async_command set crash_count = 1 where id = {recovered}")).await;
     // Looks for suspects that find no worker fall into two heartbeats.
-    let beats = format!(
-        "select {} - {} from async_command_instance where id = {}",
-        B::micros("heartbeat_at"),
-        B::micros("started_at"),
-        at.runtime.instance()
-    );
-    let seen = back.number(&*beats).await;
-    within("two heartbeats", async {
-        let mut again = tokio::time::interval(Duration::from_millis(20));
-        while back.number(&*beats).await < seen + 1_100_000 {
-            again.tick().await;
-        }
-    })
-    .await;
+    beats_go_on(&back, &at, Duration::from_millis(1_100)).await;
     at.gate.open(1);
     at.gate.until_entered(2).await;
     let statuses = [at.status(recovered).await, at.status(first).await, at.status(second).await];
@@ -426,6 +413,24 @@ pub async fn a_living_instance_keeps_its_commands<B: Back>(back: B) {
     }
 }
 
+/// Waits until this instance's heartbeats have gone on for so long.
+async fn beats_go_on<B: Back>(back: &B, at: &Setting<'_, B>, time: Duration) {
+    let beats = format!(
+        "select {} - {} from async_command_instance where id = {}",
+        B::micros("heartbeat_at"),
+        B::micros("started_at"),
+        at.runtime.instance()
+    );
+    let until = back.number(&*beats).await + i64::try_from(time.as_micros()).unwrap();
+    within("its heartbeats", async {
+        let mut again = tokio::time::interval(Duration::from_millis(20));
+        while back.number(&*beats).await < until {
+            again.tick().await;
+        }
+    })
+    .await;
+}
+
 async fn is_kept<B: Back>(back: &B, stall: Duration, of_the_other: Duration) {
     let with = |stall| move |builder: RuntimeBuilder| pools(builder).stall_timeout(stall);
     let one = Setting::start_with(back, registry(), with(stall)).await;
@@ -433,19 +438,7 @@ async fn is_kept<B: Back>(back: &B, stall: Duration, of_the_other: Duration) {
     one.gate.until_entered(1).await;
     let two = Setting::start_with(back, registry(), with(of_the_other)).await;
     // Three times the stall timeout of two's own heartbeats: time enough to bury.
-    let beats = format!(
-        "select {} - {} from async_command_instance where id = {}",
-        B::micros("heartbeat_at"),
-        B::micros("started_at"),
-        two.runtime.instance()
-    );
-    within("two's heartbeats", async {
-        let mut again = tokio::time::interval(Duration::from_millis(20));
-        while back.number(&*beats).await < 3_000_000 {
-            again.tick().await;
-        }
-    })
-    .await;
+    beats_go_on(back, &two, 3 * of_the_other).await;
     let row = one.get(id).await.row;
     assert_eq!(row.claimed_by, Some(one.runtime.instance()));
     assert_eq!((row.status, row.run_no, row.crash_count), (Status::Running, 1, 0));

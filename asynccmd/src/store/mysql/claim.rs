@@ -21,6 +21,7 @@ use super::text;
 use crate::command::FailureKind;
 use crate::ids::{CommandId, InstanceId, Token};
 use crate::store::model::{Claim, ClaimedRow, DeadLetter, MySqlClaim, Want};
+use crate::time::duration;
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
@@ -370,7 +371,7 @@ impl Probe {
                 _ => {}
             }
         }
-        let next_due = next.map(|next| Duration::from_micros(u64::try_from(next).unwrap_or(0)));
+        let next_due = next.map(duration);
         Ok(lease.then_some(Self { due, next_due }))
     }
 

@@ -16,7 +16,7 @@ use crate::command::{Due, FailureKind, Unique};
 use crate::ids::{CommandId, InstanceId, Token, Uid};
 use crate::store::model::{ClaimedRow, CommandRow, DeadLetter, FailureRow, Status};
 pub(super) use crate::store::text::{excerpt, storable};
-use crate::time::{from_micros, micros};
+use crate::time::{duration, from_micros, micros};
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
@@ -39,7 +39,7 @@ impl Stamp {
 
     /// From now until this time, on the clock that both were read from.
     pub(super) fn since(self, now: Self) -> Duration {
-        Duration::from_micros(u64::try_from(self.0.saturating_sub(now.0)).unwrap_or(0))
+        duration(self.0.saturating_sub(now.0))
     }
 }
 

@@ -10,6 +10,7 @@ use super::rows::{self, json, json_ids, now};
 use crate::command::FailureKind;
 use crate::ids::{CommandId, InstanceId, Token};
 use crate::store::model::{Claim, ClaimedRow, Held, Receipt, Want};
+use crate::time::duration;
 
 type Result<T, E = sqlx::Error> = std::result::Result<T, E>;
 
@@ -332,5 +333,5 @@ async fn receipt(
 }
 
 fn until(then: i64, now: i64) -> Duration {
-    Duration::from_micros(u64::try_from(then.saturating_sub(now)).unwrap_or(0))
+    duration(then.saturating_sub(now))
 }
